@@ -267,6 +267,7 @@ def _document(run, plan, settings, results, state, names, majority, draw) -> dic
     return {
         "experiment": plan.config["experiment"],
         "task": plan.task.name,
+        **({"metric": plan.task.chosen_metric} if plan.task.chosen_metric else {}),
         "run": {key: getattr(run, key) for key in RUN_KEYS} | {"swept": dict(run.swept)},
         "settings": {key: value for key, value in settings.items() if key not in ("family", "swept")},
         "selected": {

@@ -15,7 +15,7 @@ from seedbed.config.runs import RUN_KEYS, Run
 from seedbed.core.errors import SeedbedError
 from seedbed.core.known import all_known, known
 from seedbed.core.rows import Row, read_csv
-from seedbed.core.tasks import METRIC_COLUMNS, METRICS, NATS, Task
+from seedbed.core.tasks import METRIC_COLUMNS, METRICS, NATS, Task, task_of
 from seedbed.core.words import bounds_of
 from seedbed.running.jobs import has_planned_updates
 
@@ -54,6 +54,7 @@ def read_record(path: Path, run: Run, reporting: Mapping[str, Any]) -> Row:
     document = _read_json(path)
     _check_identity(document, run, path, reporting["experiment"])
     _check_settings(document, path, reporting["recipes"][run.recipe])
+    _check_metric(document, path, task_of(reporting))
     _check_classes(document, path, reporting["datasets"][run.dataset].get("classes", []))
     for keys, kinds in REPORTED.items():
         _typed(document, path, keys, kinds)
@@ -437,6 +438,17 @@ def _check_settings(document: Row, path: Path, recipe: Mapping[str, Any]) -> Non
             where=str(path),
             found="; ".join(f"{key} was {settings[key]!r}, is {recipe[key]!r}" for key in changed),
             hint="let Snakemake make the run anew, or give the changed recipe another name",
+        )
+
+
+def _check_metric(document: Row, path: Path, task: Task) -> None:
+    told = document.get("metric")
+    if told != task.chosen_metric:
+        raise SeedbedError(
+            "the checkpoint of a run was selected by another metric than its dataset has now",
+            where=f"{path}, metric",
+            found=f"{told}, the configuration says {task.chosen_metric}",
+            hint="let Snakemake make the run anew",
         )
 
 

@@ -4,12 +4,15 @@ import csv
 
 import numpy as np
 import pytest
+from builders_report import aggregate
 from sklearn import metrics
-from synthetic import edit_csv, make_experiment
+from synthetic import edit_csv, edit_json, make_experiment
 
+from seedbed.analysis import comparison
 from seedbed.analysis.majority import majority_value, not_above_majority
 from seedbed.analysis.predictions import CellPredictions
 from seedbed.core.errors import SeedbedError
+from seedbed.core.rows import read_table
 from seedbed.core.tasks import TASKS
 
 SHARES = (0.8, 0.2)
@@ -129,6 +132,14 @@ def test_a_metric_of_a_run_that_is_not_that_of_its_predictions_is_refused(tmp_pa
         made.aggregate()
 
 
+def test_a_run_that_another_metric_selected_is_refused(tmp_path):
+    made = make(tmp_path)
+    edit_json(made.folders[0] / "run.json", lambda record: record.update(metric="mcc"))
+    with pytest.raises(SeedbedError, match="selected by another metric") as error:
+        made.aggregate()
+    assert error.value.found == "mcc, the configuration says macro_f1"
+
+
 def test_the_f1_of_a_class_goes_by_its_label_and_not_by_its_name(tmp_path):
     made = make(tmp_path, metric={"f1_of": "1"}, labels=("0", "1"))
     made.plan.config["datasets"]["reviews"]["label_names"] = ["bad", "good"]
@@ -168,3 +179,29 @@ def test_runs_that_tell_the_classes_are_above_the_largest_one_and_others_are_not
     assert not not_above_majority(one_run(labels, half), 0.95)  # accuracy 95%, bound 90.3%
     assert not_above_majority(one_run(labels, 1 - labels), 0.95)
     assert majority_value(one_run(labels, perfect), "macro_f1") == pytest.approx(18 / 19 / 2)
+
+
+# --- two experiments ----------------------------------------------------------------------------------------
+
+
+def finished(folder, **options):
+    made = make(folder, frameworks=["transformers"], **options)
+    aggregate(made)
+    return made.experiment
+
+
+def test_two_experiments_are_compared_by_their_metric(tmp_path):
+    a, b = finished(tmp_path / "a"), finished(tmp_path / "b")
+    found = comparison.compare_experiments(a, b, {"replicates": 400})
+    assert found.metric == "macro_f1"
+    assert [row.delta for row in found.differences] == [0.0, 0.0]
+    runs = [row for row in read_table(a / "runs.csv") if row["init"] == "pretrained"]
+    expected = np.mean([row["test_macro_f1"] for row in runs])
+    assert found.differences[0].mean_a == pytest.approx(expected, rel=1e-6)
+
+
+def test_experiments_of_two_metrics_are_not_compared(tmp_path):
+    a, b = finished(tmp_path / "a"), finished(tmp_path / "b", metric="mcc")
+    with pytest.raises(SeedbedError, match="selected by two metrics") as error:
+        comparison.compare_experiments(a, b, {"replicates": 400})
+    assert error.value.found == "macro-F1 and Matthews correlation"
