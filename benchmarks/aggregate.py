@@ -37,17 +37,20 @@ def names_of(datasets: int) -> tuple[str, ...]:
     return tuple(f"dataset{number}" for number in range(datasets))
 
 
-def make(folder: Path, datasets: int, sizes: dict[str, int]) -> None:
+def make(folder: Path, datasets: int, sizes: dict[str, int], metric: str | None) -> None:
     """Write all runs."""
     make_experiment(
         folder, accuracy=accuracy, labels=LABELS, datasets=names_of(datasets), models=MODELS, recipe=RECIPE,
-        sizes=sizes, **GRID,
+        sizes=sizes, metric=metric, **GRID,
     )  # fmt: skip
 
 
-def aggregate(folder: Path, datasets: int) -> None:
+def aggregate(folder: Path, datasets: int, metric: str | None) -> None:
     """Aggregate them, and print what it took."""
-    made = Synthetic(Plan(config_of(folder, LABELS, names_of(datasets), MODELS, RECIPE, False, GRID)))
+    config = config_of(folder, LABELS, names_of(datasets), MODELS, RECIPE, False, GRID)
+    for block in config["datasets"].values():
+        block["metric"] = metric
+    made = Synthetic(Plan(config))
     start, worked = time.perf_counter(), time.process_time()
     made.aggregate()
     seconds, worked = time.perf_counter() - start, time.process_time() - worked
@@ -63,11 +66,13 @@ def main() -> None:
     parser.add_argument("--test", type=int, default=400, help="test examples (400)")
     parser.add_argument("--validation", type=int, default=100, help="validation examples (100)")
     parser.add_argument("--datasets", type=int, default=5, help="datasets of 2,000 runs each (5)")
+    parser.add_argument("--metric", help="of every dataset, beside which the others are reported")
     asked = parser.parse_args()
     if not (asked.folder / "synthetic" / "data_audit.csv").exists():  # it is written last
-        make(asked.folder, asked.datasets, {"validation": asked.validation, "test": asked.test})
+        sizes = {"validation": asked.validation, "test": asked.test}
+        make(asked.folder, asked.datasets, sizes, asked.metric)
     context = multiprocessing.get_context("spawn")
-    process = context.Process(target=aggregate, args=(asked.folder, asked.datasets))
+    process = context.Process(target=aggregate, args=(asked.folder, asked.datasets, asked.metric))
     process.start()
     process.join()
     sys.exit(process.exitcode)

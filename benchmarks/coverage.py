@@ -26,6 +26,9 @@ from scipy import special
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from seedbed.analysis import bootstrap, dominance, statistics
+from seedbed.analysis.predictions import CellPredictions
+from seedbed.analysis.sides import SideMaker
+from seedbed.core import class_metrics
 from seedbed.core.files import write_rows
 
 EASE_CORRELATION = 0.8
@@ -137,6 +140,11 @@ class Sweep:
     validation: int = 200
 
 
+# metrics of counts, with classes of one size and with a rare one
+CLASSES = ("often", "rare")
+COUNTED = product(("macro_f1", "mcc"), (0.5, 0.1), (400, 2000), (True, False), (3, 5, 10))
+
+
 SWEEPS = (
     Sweep("equal recipes", ((0.80,) * 4, (0.80,) * 4)),
     Sweep("one far better", ((0.80, 0.70, 0.70, 0.70), (0.80, 0.70, 0.70, 0.70))),
@@ -214,6 +222,55 @@ def coverage(world: World, examples: int, paired: bool, seeds: int, asked: Asked
         bounds["t"].append(over_seeds(scores, paired))
     row = {"world": world.name, "examples": examples, "paired": paired, "seeds": seeds}
     return row | {"simulations": asked.simulations} | measured(bounds, world.truth)
+
+
+def counted(
+    metric: str, rare: float, examples: int, paired: bool, seeds: int, asked: Asked
+) -> dict[str, object]:
+    """The same of a metric of counts, of two classes of which one has the share `rare` of the examples.
+
+    A wrong answer is the other class. The true value is the mean over seeds of that on endless examples.
+    """
+    world = World("two classes", seed_sds=(0.02, 0.02))
+    rng = asked.rng(metric, rare, examples, seeds, paired)
+    maker = SideMaker({"replicates": asked.replicates, "bootstrap_seed": asked.seed})
+    named = tuple((k, k) for k in range(seeds))
+    bounds: dict[str, list[tuple[float, float]]] = {"primary": [], "percentile": [], "t": []}
+    for simulation in range(asked.simulations):
+        ease, luck = world.ease(examples, rng), lucks(world, seeds, paired, rng)
+        labels = (rng.random(examples) < rare).astype(np.int16)
+        cells = [
+            cell_of(labels, world.right(side, ease[side], luck[side], rng).astype(bool)) for side in range(2)
+        ]
+        sides = [maker.side(cell, metric, named, "test") for cell in cells]
+        found = bootstrap.compare(*sides, paired=paired, confidence=CONFIDENCE, seed=simulation)
+        bounds["primary"].append((found.low, found.high))
+        bounds["percentile"].append((found.percentile_low, found.percentile_high))
+        bounds["t"].append(over_seeds([side.scores for side in sides], paired))
+    truths = [expected(world, side, metric, rare) for side in range(2)]
+    row = {"metric": metric, "rare_share": rare, "examples": examples, "paired": paired, "seeds": seeds}
+    row |= {"true_points": round(100 * (truths[0] - truths[1]), 2), "simulations": asked.simulations}
+    return row | measured(bounds, truths[0] - truths[1])
+
+
+def cell_of(labels: np.ndarray, right: np.ndarray) -> CellPredictions:
+    """Predictions of two classes, by which of them are right."""
+    predicted = np.where(right, labels, 1 - labels).astype(np.int16)
+    ids = tuple(map(str, range(len(labels))))
+    return CellPredictions(CLASSES, ids, labels, predicted, np.ones(right.shape), np.ones(right.shape))
+
+
+def expected(world: World, side: int, metric: str, rare: float) -> float:
+    """The mean over seeds of a metric on endless examples."""
+    lucks, weights = np.polynomial.hermite_e.hermegauss(41)
+    others = math.sqrt(world.ease_sd**2 + world.luck_on_example_sd**2)
+    total = math.sqrt(others**2 + world.luck_sd(side) ** 2)
+    level = special.ndtri(world.accuracies[side]) * total
+    right = special.ndtr((level + world.luck_sd(side) * lucks) / others)[:, None]
+    shares = np.array([1 - rare, rare])
+    predicted = right * shares + (1 - right) * shares[::-1]
+    counts = class_metrics.Counts(right * shares, predicted, shares, np.zeros(len(lucks)))
+    return float(class_metrics.value(metric, counts, CLASSES) @ weights / weights.sum())
 
 
 def crossing(inits: int, datas: int, of_init: float, examples: int, asked: Asked) -> dict[str, object]:
@@ -359,6 +416,7 @@ def studies(asked: Asked) -> Iterator[tuple[str, list[tuple]]]:
     yield "selection", [(selection, *each, fewer) for each in product(SWEEPS, (0.01, 0.03), SEEDS[1:4])]
     yield "looks", [(looks, *each, fewer) for each in product(WORLDS[:-1], EXAMPLES)]
     yield "aso", [(false_order, seeds, asked) for seeds in SEEDS[1:]]
+    yield "counted", [(counted, *each, asked) for each in COUNTED]
     more = replace(asked, simulations=5 * asked.simulations, seed=asked.seed + 1)
     yield "again", [(coverage, *each, more) for each in AGAIN]
 
@@ -371,7 +429,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument(
-        "--only", choices=("coverage", "crossed", "selection", "looks", "aso", "again"), action="append"
+        "--only",
+        choices=("coverage", "crossed", "selection", "looks", "aso", "counted", "again"),
+        action="append",
     )
     given = parser.parse_args()
     asked = Asked(given.simulations, given.replicates, given.seed)

@@ -5,10 +5,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from seedbed.analysis.experiment import Experiment
-from seedbed.analysis.table_rows import MEASURED, RunRow, SummaryRow
+from seedbed.analysis.table_rows import RunRow, SummaryRow
+from seedbed.core.rows import TEST_SETS
+from seedbed.core.splits import PREDICTED
+from seedbed.core.tasks import METRICS
 
 T = TypeVar("T", RunRow, SummaryRow)
 NAMES = {"dataset": "reviews", "model": "small", "framework": "fairseq", "init": "pretrained"}
+MEASURED = [
+    f"{split}_{metric}{ending}" for split in PREDICTED for metric in METRICS for ending in TEST_SETS.values()
+]
 NAMES |= {"recipe": "lab", "method": "full"}
 
 

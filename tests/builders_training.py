@@ -14,6 +14,7 @@ SIZES = {
     "test": 10,
 }  # at 4 a batch: 5 updates an epoch, the last of them smaller
 
+LABELS = {"pattern": (0, 1)}  # of the examples of each split, in turns
 LORA = {"r": 4, "lora_alpha": 8, "lora_dropout": 0.1, "bias": "none", "modules_to_save": None}
 
 
@@ -34,7 +35,8 @@ def make_run(framework: str, **settings: Any) -> dict[str, Any]:
         "batch": "b", "swept": {}, "evaluation": {"batch_size": 4, "test_curves": False}, "device": "cpu",
         "deterministic": False, "cuda_graphs": False, "keep_model": False,
     }  # fmt: skip
-    params |= {key: settings.pop(key) for key in [*settings] if key not in recipe}
+    known = {*recipe, "class_weight"}  # which a recipe without it lacks
+    params |= {key: settings.pop(key) for key in [*settings] if key not in known}
     recipe |= settings
     if recipe["method"] == "lora":
         adapted = {"target_modules": ["query", "value"], "task_type": "SEQ_CLS"}
@@ -78,12 +80,12 @@ def write_inputs(folder: Path) -> None:
     for split, size in SIZES.items():
         rows = []
         for index in range(size):
-            label = index % 2
+            label = LABELS["pattern"][index % len(LABELS["pattern"])]
             ids = [draw.randrange(4, SHAPE["vocab"] - 1) for _ in range(draw.randrange(3, 14))]
             ids[0] = 4 + label
             rows.append({"id": f"{split}-{index}", "ids": [0, *ids, 2], "label": label})
         files.write_jsonl(folder / "tokens" / f"{split}.jsonl", rows)
-    files.write_json(folder / "labels.json", {"names": ["negative", "positive"]})
+    files.write_json(folder / "labels.json", {"labels": ["0", "1"], "names": ["negative", "positive"]})
     shape = {**SHAPE, "vocabulary": SHAPE["vocab"], "activation": "gelu"}
     files.write_json(folder / "model.json", shape)
     config = RobertaConfig(

@@ -17,7 +17,7 @@ import numpy as np
 from seedbed.analysis import diagnostics, tables
 from seedbed.config.plan import Plan
 from seedbed.config.runs import RUN_KEYS, Run
-from seedbed.core import files
+from seedbed.core import class_metrics, files
 from seedbed.core.methods import ADAPTERS
 from seedbed.core.rows import read_table
 from seedbed.core.tasks import ANSWER_COLUMNS, METRIC_COLUMNS, TASKS
@@ -88,6 +88,8 @@ def make_experiment(
     test_curves: bool = False,
     leaked: Sequence[str] = (),
     clusters: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
+    metric: str | Mapping[str, str] | None = None,
+    shares: Sequence[float] = (),
     **grid: Any,
 ) -> Synthetic:
     """Write a whole experiment below `folder` and return it.
@@ -108,9 +110,13 @@ def make_experiment(
         test_curves: whether metrics.csv holds the test split after every epoch.
         leaked: ids of the test examples that stand in the training split, too, in every dataset.
         clusters: ids of validation and test examples by split and author, the same in every dataset.
+        metric: that of every dataset.
+        shares: of the classes; by default they are of one size.
         grid: frameworks, inits, seeds.
     """
     config = config_of(folder, labels, datasets, models, dict(recipe or {}), test_curves, grid)
+    if metric:
+        config["datasets"] = {name: {**block, "metric": metric} for name, block in config["datasets"].items()}
     if clusters:
         _add_clusters(config, clusters)
     for name, keys in (recipes or {}).items():
@@ -124,9 +130,13 @@ def make_experiment(
         state = "collapsed" if run.folder in collapsed else "diverged" if run.folder in diverged else "sound"
         target = Path(plan.experiment_folder) / "runs" / run.folder
         split = (one_class_on or {}).get(run.folder)
-        _write_run(target, run, plan, level, state, sizes, draw, split)
+        _write_run(target, run, plan, level, state, sizes, draw, split, shares)
     for dataset in datasets:
-        _write_dataset(plan.results / "data" / dataset, models, leaked)
+        sized = sizes if metric else {}
+        counts = {
+            split: labels_of(dataset, split, size, len(labels), shares) for split, size in sized.items()
+        }
+        _write_dataset(plan.results / "data" / dataset, models, leaked, counts)
     for model in models:
         _write_model(plan.results / "models" / model, model)
     made = Synthetic(plan)
@@ -164,7 +174,7 @@ def config_of(folder, labels, datasets, models, recipe, test_curves, grid) -> di
     }
 
 
-def _write_run(target, run, plan, level, state, sizes, draw, one_class_on=None) -> None:
+def _write_run(target, run, plan, level, state, sizes, draw, one_class_on=None, shares=()) -> None:
     settings = plan.config["recipes"][run.recipe]
     names = plan.shared.classes_of(run.dataset)
     results, lines = {}, []
@@ -172,12 +182,13 @@ def _write_run(target, run, plan, level, state, sizes, draw, one_class_on=None) 
         # validation is smaller, and not the same as test
         shift = draw.normal(0, 0.01) if split == "validation" else 0.0
         here = "collapsed" if split == one_class_on else state
-        labels, predicted, probabilities = _predictions(split, size, names, level + shift, here, run, draw)
+        labels = labels_of(run.dataset, split, size, len(names), shares)
+        predicted, probabilities = _predictions(split, labels, names, level + shift, here, run, draw)
         told = np.full(probabilities.shape, "") if state == "diverged" else probabilities
         ids = (f"{split}-{index}" for index in range(size))
         texts = ([names[code] for code in codes] for codes in (labels, predicted))
         lines += zip([split] * size, ids, *texts, *told.T.tolist(), strict=True)
-        results[split] = _metrics(labels, predicted, probabilities, state)
+        results[split] = _metrics(labels, predicted, probabilities, state, plan)
     target.mkdir(parents=True, exist_ok=True)
     with open(target / "predictions.csv", "w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
@@ -185,15 +196,15 @@ def _write_run(target, run, plan, level, state, sizes, draw, one_class_on=None) 
         writer.writerows([header, *lines])
     curves = _curves(run, settings, results, plan.config["evaluation"]["test_curves"], state, draw)
     files.write_rows(target / "metrics.csv", METRIC_COLUMNS, curves)
-    labels = labels_of(run.dataset, "test", sizes["test"], len(names))
+    labels = labels_of(run.dataset, "test", sizes["test"], len(names), shares)
     majority = float(np.bincount(labels).max() / len(labels))
     document = _document(run, plan, settings, results, state, names, majority, draw)
     files.write_json(target / "run.json", document)
 
 
-def _predictions(split, size, names, level, state, run, draw) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Labels, predictions and probabilities (examples, classes); the same examples are hard in all runs."""
-    labels = labels_of(run.dataset, split, size, len(names))
+def _predictions(split, labels, names, level, state, run, draw) -> tuple[np.ndarray, np.ndarray]:
+    """Predictions and probabilities (examples, classes); the same examples are hard in all runs."""
+    size = len(labels)
     hard = np.random.default_rng(hash_of(f"{run.dataset} {split} hard")).normal(size=size)
     rank = np.argsort(np.argsort(hard + draw.normal(0, 0.7, size)))
     right = round(level * size)
@@ -204,19 +215,28 @@ def _predictions(split, size, names, level, state, run, draw) -> tuple[np.ndarra
     sure = (1 + (len(names) - 1) * (0.1 + 0.85 * np.abs(rank - right) / size)) / len(names)
     probabilities = np.repeat(((1 - sure) / (len(names) - 1))[:, None], len(names), axis=1)
     probabilities[np.arange(size), predicted] = sure
-    return labels, predicted, probabilities.round(9)
+    return predicted, probabilities.round(9)
 
 
-def labels_of(dataset: str, split: str, size: int, classes: int) -> np.ndarray:
-    """The labels of a made-up split: classes of equal size, in an order of its own."""
-    return np.random.default_rng(hash_of(dataset + split)).permutation(np.arange(size) % classes)
+def labels_of(dataset: str, split: str, size: int, classes: int, shares: Sequence[float] = ()) -> np.ndarray:
+    """The labels of a made-up split: classes of these shares, or of equal size, in an order of its own."""
+    ends = np.cumsum(shares) * size
+    labels = np.searchsorted(ends, np.arange(size), side="right") if shares else np.arange(size) % classes
+    return np.random.default_rng(hash_of(dataset + split)).permutation(labels)
 
 
-def _metrics(labels, predicted, probabilities, state) -> dict[str, float]:
+def _metrics(labels, predicted, probabilities, state, plan) -> dict[str, float]:
+    """The metrics of the plan's task; those of counts are zero of a run that diverged."""
     if state == "diverged":
-        return {"accuracy": 0.0, "loss": math.nan}
+        return {name: math.nan if name == "loss" else 0.0 for name in plan.task.metrics}
     loss = -np.log(probabilities[np.arange(len(labels)), labels]).mean()
-    return {"accuracy": float(np.mean(predicted == labels)), "loss": float(loss)}
+    found = {"accuracy": float(np.mean(predicted == labels)), "loss": float(loss)}
+    classes = next(iter(plan.config["datasets"].values()))["labels"]
+    counts = class_metrics.count(labels, predicted, len(classes))
+    for name in plan.task.counted:
+        if name not in found:
+            found[name] = float(class_metrics.value(name, counts, classes))
+    return {name: found[name] for name in plan.task.metrics}
 
 
 def _curves(run, settings, results, test_curves, state, draw) -> list[dict[str, Any]]:
@@ -233,7 +253,9 @@ def _curves(run, settings, results, test_curves, state, draw) -> list[dict[str, 
             loss = final["loss"] + 0.5 * (final["accuracy"] - accuracy)
             if state == "diverged":
                 loss = 0.7 if epoch == 1 < epochs else math.nan
-            for metric, value in (("accuracy", accuracy), ("loss", loss)):
+            # other metrics rise as the accuracy does
+            values = {name: value + accuracy - final["accuracy"] for name, value in final.items()}
+            for metric, value in {**values, "accuracy": accuracy, "loss": loss}.items():
                 row = {"step": epoch * 225, "epoch": epoch, "split": split, "metric": metric, "value": value}
                 rows.append(row | {"learning_rate": 1e-5 * (1 - epoch / epochs), "seconds": epoch * 12.5})
     return rows
@@ -245,14 +267,15 @@ def _document(run, plan, settings, results, state, names, majority, draw) -> dic
     return {
         "experiment": plan.config["experiment"],
         "task": plan.task.name,
+        **({"metric": plan.task.chosen_metric} if plan.task.chosen_metric else {}),
         "run": {key: getattr(run, key) for key in RUN_KEYS} | {"swept": dict(run.swept)},
         "settings": {key: value for key, value in settings.items() if key not in ("family", "swept")},
         "selected": {
             "step": settings["epochs"] * 225,
             "epoch": settings["epochs"],
-            "metric": "accuracy",
-            "value": results["validation"].get("accuracy"),
-            "reason": "best validation accuracy",
+            "metric": plan.task.selection,
+            "value": results["validation"][plan.task.selection],
+            "reason": f"best validation {plan.task.selection}",
         },
         "validation": results["validation"],
         "test": results["test"],
@@ -483,7 +506,9 @@ def _write_audit(path: Path, datasets: Sequence[str], clusters: Mapping[str, int
     files.write_rows(path, audit.COLUMNS, found)
 
 
-def _write_dataset(folder: Path, models: tuple[str, ...], leaked: Sequence[str]) -> None:
+def _write_dataset(
+    folder: Path, models: tuple[str, ...], leaked: Sequence[str], labels: Mapping[str, np.ndarray]
+) -> None:
     rows = [
         {"split": "train", "metric": "C", "value": 1.0},
         {"split": "validation", "metric": "accuracy", "value": 0.8},
@@ -491,6 +516,11 @@ def _write_dataset(folder: Path, models: tuple[str, ...], leaked: Sequence[str])
     ]
     if leaked:
         rows.append({"split": "test", "metric": "accuracy_without_leaks", "value": 0.82})
+    for split, codes in labels.items():
+        endings = ("", "_without_leaks") if leaked and split == "test" else ("",)
+        rows += [
+            {"split": split, "metric": f"counts{ending} C=1", "value": _bag(codes)} for ending in endings
+        ]
     _write_leaks(folder, leaked)
     shares = [
         {"split": split, "metric": "majority_share", "value": 0.5}
@@ -506,6 +536,13 @@ def _write_dataset(folder: Path, models: tuple[str, ...], leaked: Sequence[str])
     }
     for model in models:
         files.write_json(folder / model / "parity.json", parity)
+
+
+def _bag(labels: np.ndarray) -> str:
+    """The counts of a bag of words that takes every sixth example of a class for one of the next."""
+    sizes = np.bincount(labels)
+    wrong = sizes // 6
+    return str((np.diag(sizes - wrong) + np.roll(np.diag(wrong), 1, axis=1)).tolist())
 
 
 def _write_leaks(folder: Path, leaked: Sequence[str]) -> None:

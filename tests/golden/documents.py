@@ -106,8 +106,38 @@ def adapters(folder: Path) -> Synthetic:
     )
 
 
+def unbalanced(folder: Path) -> Synthetic:
+    """A rare class, led by macro-F1: a sweep, leaked examples, a collapsed run and weak ones."""
+    levels = {"pretrained": {1e-5: 0.8, 1e-4: 0.9}, "random": {1e-5: 0.72, 1e-4: 0.84}}
+    return make_experiment(
+        folder,
+        metric="macro_f1",
+        shares=(0.8, 0.2),
+        accuracy=lambda run: levels[run.init][dict(run.swept)["learning_rate"]],
+        recipe={"sweep": {"learning_rate": [1e-5, 1e-4]}},
+        collapsed=["reviews/small/fairseq/random/lab.learning_rate=1e-05/seed2"],
+        leaked=["test-1", "test-2"],
+        seeds=[0, 1, 2],
+    )
+
+
+def correlated(folder: Path) -> Synthetic:
+    """Three classes, led by Matthews correlation; no run of one dataset tells them apart."""
+    return make_experiment(
+        folder,
+        metric="mcc",
+        labels=("bad", "fair", "good"),
+        shares=(0.6, 0.3, 0.1),
+        accuracy=lambda run: 0.34 if run.dataset == "books" else {"pretrained": 0.9, "random": 0.6}[run.init],
+        datasets=("books", "dvd"),
+        seeds=[0, 1, 2],
+        frameworks=["transformers"],
+    )
+
+
 EXPERIMENTS: tuple[Callable[[Path], Synthetic], ...] = (
-    plain, sweep, two_of_each, one_seed, generation, nothing_learned, crossed, adapters,
+    plain, sweep, two_of_each, one_seed, generation, nothing_learned, crossed, adapters, unbalanced,
+    correlated,
 )  # fmt: skip
 
 

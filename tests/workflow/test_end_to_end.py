@@ -10,6 +10,7 @@ import pytest
 from builders import make_fairseq_checkpoint, make_reviews
 from builders_workflow import SHAPE
 from harness import failed, succeeded
+from sklearn.metrics import f1_score
 from stock import PRINTED
 
 TABLES = {
@@ -267,3 +268,27 @@ def test_runs_that_learn_nothing_are_marked_and_the_workflow_goes_on(prepared):
     assert {run["collapsed"] for run in runs} == {"true"}
     summary = (prepared.folder / "results/small/summary.md").read_text(encoding="utf-8")
     assert "collapsed" in summary
+
+
+@pytest.mark.slow
+def test_a_metric_and_class_weights_lead_an_experiment_on_data_that_is_there(prepared):
+    prepared.config["datasets"]["books"]["metric"] = {"f1_of": "1"}
+    prepared.config["recipes"]["quick"] = {"epochs": 2, "learning_rate": 1e-3, "class_weight": "balanced"}
+    prepared.config["statistics"] = {"replicates": 400}
+    done = succeeded(prepared.snakemake())
+    assert "rule prepare:" not in done.stdout + done.stderr  # the metric is not a part of the dataset
+    runs = prepared.rows("results/small/runs.csv")
+    assert {run["framework"] for run in runs} == {"fairseq", "transformers"}
+    for run in runs:
+        folder = f"results/small/runs/books/generated/{run['framework']}/{run['init']}/quick/seed0"
+        rows = [row for row in prepared.rows(f"{folder}/predictions.csv") if row["split"] == "test"]
+        labels, predicted = ([row[name] for row in rows] for name in ("label", "prediction"))
+        expected = f1_score(labels, predicted, pos_label="1", zero_division=0)
+        assert float(run["test_f1_of_1"]) == pytest.approx(expected)
+        record = json.loads((prepared.folder / folder / "run.json").read_text(encoding="utf-8"))
+        assert record["metric"] == record["selected"]["metric"] == "f1_of_1"
+        assert record["settings"]["class_weight"] == "balanced"
+    summary = (prepared.folder / "results/small/summary.md").read_text(encoding="utf-8")
+    assert "F1 of 1 (%)" in summary
+    drawn = {path.stem for path in (prepared.folder / "results/small/figures").glob("*.svg")}
+    assert drawn == FIGURES - {"test_accuracy"} | {"test_metric"}

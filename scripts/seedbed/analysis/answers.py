@@ -123,6 +123,9 @@ class CellAnswers:
         scores = group_scores(self.values[metric], weights, None if alone else groups)
         return np.where(np.isfinite(self._means(metric))[:, None], scores, np.float32(UNDEFINED_LOSS))
 
+    def counted(self, metric: str) -> None:
+        """Nothing: every metric is a mean of its scores, or a ratio that is resampled as one."""
+
     def keep(self, kept: np.ndarray) -> "CellAnswers":
         """The answers on some examples: those where `kept`, (examples,) bool, is true."""
         ids, references = (tuple(itertools.compress(of, kept)) for of in (self.ids, self.references))

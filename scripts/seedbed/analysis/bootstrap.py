@@ -6,7 +6,9 @@ few seeds, and too wide where it comes from the interaction of seeds and example
 primary interval scales the replicates to a half width made from the analysis of variance, see `Spread`.
 
 Scores are one number for each seed and example: 1 for right and 0 for wrong, a difference of two such, or any
-other metric that is averaged over examples. Results have the unit of the scores.
+other metric that is averaged over examples. Of a metric that is not, such as F1, scores are linearised: the
+analysis of variance is of these, and the replicates are of the metric itself. Results have the unit of the
+scores.
 """
 
 import math
@@ -65,9 +67,18 @@ class Draws:
         Returns:
             float32 array of shape (replicates, rows).
         """
-        columns = np.ascontiguousarray(scores.T)
-        sums = [counts.astype(np.float32) @ columns for counts in self._counts()]
-        return np.concatenate(sums) / np.float32(self.examples)
+        return self.of_sums(scores.T, lambda sums: sums) / np.float32(self.examples)
+
+    def of_sums(self, columns: np.ndarray, computed: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """What is computed of the sums of columns over each replicate's examples: (replicates, ...).
+
+        Args:
+            columns: (examples, columns), float32.
+            computed: maps sums (some replicates, columns) to a row for each of these replicates.
+        """
+        columns = np.ascontiguousarray(columns)
+        found = [computed(counts.astype(np.float32) @ columns) for counts in self._counts()]
+        return np.concatenate(found)
 
     def _counts(self) -> Iterator[np.ndarray]:
         """Counts of shape (up to CHUNK, examples); each row sums to the number of examples."""
@@ -93,8 +104,8 @@ class Side:
         scores: (seeds, examples); rows are brought into the order of their seeds.
         seeds: (init seed, data seed) of each row.
         draws: the resampled examples.
-        known_means: makes `means` of what has them already, rows in the order of sorted seeds; made anew
-            each time, since it is cheap and there may be many such sides.
+        known_means: makes `means` of what has them already, or of a metric whose scores have its mean only to
+            first order; columns in the order of sorted seeds. Called each time, since most are cheap.
 
     Raises:
         SeedbedError: shapes that do not fit, a score that is not finite, a seed that occurs twice.

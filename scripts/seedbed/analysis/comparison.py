@@ -44,6 +44,7 @@ from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.seeds import independent_seeds
 from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import DEFAULT, TASKS, Task
+from seedbed.core.words import metric_name
 from seedbed.data.clusters import by_example
 
 PLACE = ("dataset", "model", "framework", "init")
@@ -111,7 +112,9 @@ def recorded(name: str, runs: Sequence[RunRow], task: Task, settings: Mapping[st
         "experiment": name,
         "task": task.name,
         "grid": grid,
-        "datasets": {dataset: {"task": task.name} for dataset in grid["datasets"]},
+        "datasets": {
+            dataset: {"task": task.name, "metric": task.chosen_metric} for dataset in grid["datasets"]
+        },
         "recipes": {
             run.recipe: {"family": run.recipe_family, "method": run.method, "swept": dict(run.swept)}
             for run in runs
@@ -282,12 +285,19 @@ def read_experiments(a: str | Path, b: str | Path, settings: Mapping[str, Any]) 
     if names[0] == names[1]:
         names = [str(folder) for folder in folders]
     found = [_read(name, folder, settings) for name, folder in zip(names, folders, strict=True)]
-    if found[0].task != found[1].task:
+    if found[0].task.name != found[1].task.name:
         raise SeedbedError(
             "experiments of two tasks have no metric in common",
             where=f"{a} and {b}",
             found=f"{found[0].task.name} and {found[1].task.name}",
             hint="name two experiments of one task",
+        )
+    if found[0].task != found[1].task:
+        raise SeedbedError(
+            "experiments whose checkpoints are selected by two metrics are not compared",
+            where=f"{a} and {b}",
+            found=" and ".join(metric_name(each.task.selection) for each in found),
+            hint="give the datasets of both the same metric",
         )
     return found[0], found[1]
 
@@ -339,10 +349,11 @@ def _task_of(folders: Sequence[Path]) -> Task:
     """
     there = next((folder for folder in folders if (folder / "run.json").is_file()), folders[0])
     (path,) = _files_of(there, "run.json")
-    name = read_json(path).get("task", DEFAULT)
+    record = read_json(path)
+    name = record.get("task", DEFAULT)
     if name not in TASKS:
         raise SeedbedError("a run of a task that is not known", where=f"{path}, task", found=repr(name))
-    return TASKS[name]
+    return TASKS[name].measured_by(record.get("metric"))
 
 
 def _files_of(folder: Path, *names: str) -> list[Path]:
@@ -631,7 +642,7 @@ class _Tests:
         # sides that share their examples share the draws, which go by this name
         examples = (cell[0],) if shared else (cell[0], side)
         validation = self._sides.validation(group.splits["validation"], group.seeds, *examples, "validation")
-        test = self._sides.side(group.splits["test"].scores(group.metric), group.seeds, *examples, "test")
+        test = self._sides.side(group.splits["test"], group.metric, group.seeds, *examples, "test")
         return Candidate(test, *validation)
 
     def _row(

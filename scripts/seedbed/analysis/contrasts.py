@@ -571,11 +571,14 @@ class Sides:
         validation, tie_break = self._validation(key)
         return Candidate(self.test(key, test_set, metric), validation, tie_break)
 
-    def _make_test(self, key: Key, test_set: str, metric: str) -> Side:
+    def outputs(self, key: Key, test_set: str) -> CellOutputs:
+        """The outputs of a cell on a test set."""
         cell = self._cells["test"][key]
-        if test_set != "all":
-            cell = cell.keep(known(self._kept(key[0])))
-        return self._sides.side(cell.scores(metric), self._seeds(key), key[0], "test", test_set)
+        return cell if test_set == "all" else cell.keep(known(self._kept(key[0])))
+
+    def _make_test(self, key: Key, test_set: str, metric: str) -> Side:
+        cell = self.outputs(key, test_set)
+        return self._sides.side(cell, metric, self._seeds(key), key[0], "test", test_set)
 
     def _make_validation(self, key: Key) -> tuple[Side, Side]:
         cell = self._cells["validation"][key]

@@ -7,7 +7,7 @@ import csv
 import functools
 import io
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
+from seedbed.core import class_metrics
+from seedbed.core.class_metrics import Counts
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import FORMULA
 from seedbed.core.rows import decode, read_whole
@@ -26,6 +28,7 @@ from seedbed.core.tasks import DEFAULT, TASKS, Task
 TEXTS = ("split", "example", "label", "prediction")
 PROBABILITY = "probability_"
 ARRAYS = ("predicted", "confidence", "loss")  # one row a seed
+MEANS = ("accuracy", "loss")  # metrics that are means over examples
 CATEGORY = pa.dictionary(pa.int32(), pa.string())
 WHAT = "table of predictions on validation and test"
 HINT = "remove the run's folder and let Snakemake make it anew"
@@ -35,6 +38,19 @@ CHANCE_OF_ONE_CLASS = 0.001
 # Nats: stands for a loss that is none, worse than any that float32 can tell.
 UNDEFINED_LOSS = 1e6
 TIE = 1e-8  # probabilities are written with nine digits: two that are closer may be equal
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A metric of counts, for resampled examples.
+
+    Attributes:
+        columns: (examples or clusters, columns) float32: what is summed over those that are drawn.
+        measured: maps the sums (replicates, columns) to the metric (replicates, seeds).
+    """
+
+    columns: np.ndarray
+    measured: Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -52,6 +68,8 @@ class CellPredictions:
             zero, NaN where the model returned no number.
         task: what the predictions are of.
         clusters: (examples,) int64: the cluster of each example, see `numbered`; None where there are none.
+        class_labels: labels of the classes in the config, which the names of metrics hold; empty where these
+            are `names`.
     """
 
     names: tuple[str, ...]
@@ -62,24 +80,81 @@ class CellPredictions:
     loss: np.ndarray
     task: Task = TASKS[DEFAULT]
     clusters: np.ndarray | None = None
+    class_labels: tuple[str, ...] = ()
 
     def measured(self, metric: str) -> list[float | None]:
-        """Accuracy or loss of the split for each seed; None for a loss that is not finite."""
-        means = (self.correct if metric == "accuracy" else self.loss).mean(axis=1, dtype=np.float64)
-        return [value if np.isfinite(value) else None for value in means.tolist()]
+        """A metric of the split for each seed; None for a loss that is not finite."""
+        if metric in MEANS:
+            values = (self.correct if metric == "accuracy" else self.loss).mean(axis=1, dtype=np.float64)
+        else:
+            values = self._value(metric)
+        return [value if np.isfinite(value) else None for value in values.tolist()]
 
     def scores(self, metric: str) -> np.ndarray:
-        """(seeds, examples or clusters), all finite: what a metric, accuracy or loss, is the mean of.
+        """(seeds, examples or clusters), all finite: what a metric is the mean of.
 
-        A loss that is not finite is UNDEFINED_LOSS. Of several examples in a cluster, see `group_scores`.
+        A loss that is not finite is UNDEFINED_LOSS. A metric of counts is no mean over examples: its scores
+        are the metric plus the influence of each example, with which they have its mean, and to first order
+        its spread over resampled examples. Of several examples in a cluster, see `group_scores`.
         """
         if metric == "accuracy":
             scores = self.correct
-        else:
+        elif metric == "loss":
             scores = np.where(np.isfinite(self.loss), self.loss, UNDEFINED_LOSS)
+        else:
+            influences = class_metrics.influences(metric, self.counts, self._classes)
+            rows = np.arange(len(self.predicted))[:, None]
+            scores = self._value(metric)[:, None] + influences[rows, self.labels, self.predicted]
         if self.clusters is None or is_alone(self.clusters):
             return scores
         return group_scores(scores, np.ones(len(self.ids)), self.clusters)
+
+    def counted(self, metric: str) -> Counted | None:
+        """What gives a metric of counts on resampled examples; None of a mean, whose scores do."""
+        if metric in MEANS:
+            return None
+        classes, seeds = len(self.names), len(self.predicted)
+        codes = np.arange(classes)
+        is_label = self.labels[:, None] == codes
+        # (examples, seeds, classes); how often the first class is predicted is told by the others
+        is_predicted = self.predicted.T[..., None] == codes
+        is_right = is_predicted & is_label[:, None, :]
+        parts = [part.reshape(len(self.ids), -1) for part in (is_label, is_right, is_predicted[..., 1:])]
+        missing = (self.predicted < 0).T
+        parts += [missing] if missing.any() else []
+        columns = np.concatenate(parts, axis=1).astype(np.float32)
+        if self.clusters is not None:
+            columns = _summed_by(columns, self.clusters)
+        places = np.cumsum([part.shape[1] for part in parts])[:-1]
+
+        def measured(sums: np.ndarray) -> np.ndarray:
+            actual, right, predicted, *others = np.split(sums.astype(np.float64), places, axis=1)
+            right, predicted = (part.reshape(len(sums), seeds, -1) for part in (right, predicted))
+            none = others[0] if others else np.zeros((len(sums), seeds))
+            first = actual.sum(axis=1)[:, None] - predicted.sum(axis=2) - none
+            predicted = np.concatenate([first[..., None], predicted], axis=2)
+            counts = Counts(right, predicted, actual[:, None, :], none)
+            return class_metrics.value(metric, counts, self._classes).astype(np.float32)
+
+        return Counted(columns, measured)
+
+    @functools.cached_property
+    def counts(self) -> Counts:
+        """The counts of labels and predictions of each seed."""
+        return class_metrics.count(self.labels, self.predicted, len(self.names))
+
+    def _value(self, metric: str) -> np.ndarray:
+        """(seeds,) float64: a metric of counts."""
+        return class_metrics.value(metric, self.counts, self._classes)
+
+    def of_counts(self, metric: str, counts: Counts) -> float:
+        """A metric of other counts of one table of these classes."""
+        return float(class_metrics.value(metric, counts, self._classes))
+
+    @property
+    def _classes(self) -> tuple[str, ...]:
+        """The classes as the names of metrics call them."""
+        return self.class_labels or self.names
 
     @functools.cached_property
     def correct(self) -> np.ndarray:
@@ -139,7 +214,7 @@ class CellPredictions:
 
     def called(self, names: Sequence[str]) -> "CellPredictions":
         """The predictions with other names of the classes."""
-        return replace(self, names=tuple(names))
+        return replace(self, names=tuple(names), class_labels=self._classes)
 
     def sharing(self, first: Any) -> "CellPredictions":
         """These predictions with the examples of `first`, so that ids and labels are in memory once."""
@@ -199,6 +274,13 @@ def numbered(names: np.ndarray) -> np.ndarray:
 def is_alone(groups: np.ndarray) -> bool:
     """Whether every example is a group of its own."""
     return int(groups.max()) + 1 == len(groups)
+
+
+def _summed_by(columns: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """(groups, columns): the sums of the rows of each group."""
+    sums = np.zeros((int(groups.max()) + 1, columns.shape[1]), dtype=columns.dtype)
+    np.add.at(sums, groups, columns)
+    return sums
 
 
 def group_scores(values: np.ndarray, weights: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:

@@ -15,7 +15,8 @@ from seedbed.config.runs import RUN_KEYS, Run
 from seedbed.core.errors import SeedbedError
 from seedbed.core.known import all_known, known
 from seedbed.core.rows import Row, read_csv
-from seedbed.core.tasks import METRIC_COLUMNS, METRICS, NATS, Task
+from seedbed.core.tasks import METRIC_COLUMNS, METRICS, NATS, Task, task_of
+from seedbed.core.words import bounds_of
 from seedbed.running.jobs import has_planned_updates
 
 HINT = "remove the run's folder and let Snakemake make it anew"
@@ -38,6 +39,7 @@ REPORTED: dict[tuple[str, ...], tuple[type, ...]] = {
 LARGEST_LOSS = 700.0
 # Relative to the larger of the loss and 1: probabilities have nine digits, and losses here are float32.
 LOSS_ROUNDING = 1e-6
+COUNTED_ROUNDING = 1e-9  # of metrics of the same counts
 # A training loss is unstable that rises from one epoch to the next by more than both: a share, and nats.
 RISE_SHARE, RISE_NATS = 0.05, 0.05
 
@@ -52,6 +54,7 @@ def read_record(path: Path, run: Run, reporting: Mapping[str, Any]) -> Row:
     document = _read_json(path)
     _check_identity(document, run, path, reporting["experiment"])
     _check_settings(document, path, reporting["recipes"][run.recipe])
+    _check_metric(document, path, task_of(reporting))
     _check_classes(document, path, reporting["datasets"][run.dataset].get("classes", []))
     for keys, kinds in REPORTED.items():
         _typed(document, path, keys, kinds)
@@ -74,7 +77,7 @@ def told_columns(document: Row, path: Path, task: Task) -> dict[str, Any]:
     return {
         "selected_step": _count(document, path, "selected", "step"),
         **{
-            f"{split}_{metric}": _amount(document, path, split, metric, optional=True)
+            f"{split}_{metric}": _measured(document, path, split, metric)
             for split in ("validation", "test")
             for metric in (*task.metrics, *task.final)
         },
@@ -130,7 +133,11 @@ def check_predictions(document: Row, path: Path, predictions: Mapping[str, CellO
         if isinstance(table, CellAnswers):
             _check_answers(split, table, document, path)
             continue
-        _check_accuracy(split, table, _value(document, path, split, "accuracy"), path)
+        for metric in table.task.counted:
+            if metric == "accuracy":
+                _check_accuracy(split, table, _value(document, path, split, metric), path)
+            else:
+                _check_counted(split, table, metric, _value(document, path, split, metric), path)
         _check_loss(split, table, _amount(document, path, split, "loss", optional=True), path)
 
 
@@ -141,6 +148,13 @@ def _check_accuracy(split: str, table: CellPredictions, told: Any, path: Path) -
     if not known or not abs(told - right / examples) < 0.5 / examples:
         counted = f"{right} of {examples} = {right / examples}"
         raise _disagreement(split, "accuracy", told, counted, path)
+
+
+def _check_counted(split: str, table: CellPredictions, metric: str, told: Any, path: Path) -> None:
+    """Hold a metric of counts to what the run told."""
+    (counted,) = table.measured(metric)
+    if told is None or abs(told - known(counted)) > COUNTED_ROUNDING:
+        raise _disagreement(split, metric, told, f"{counted:.9g}", path)
 
 
 def _check_loss(split: str, table: CellPredictions, told: float | None, path: Path) -> None:
@@ -293,7 +307,7 @@ def _check_selected(rows: Sequence[Sequence[str]], document: Row, task: Task, pa
     at_step = [row[2:5] for row in rows if row[0] == step]
     found = {metric: value for split, metric, value in at_step if split == "validation"}
     record = path.with_name("run.json")
-    value = _amount(document, record, "selected", "value", optional=True)
+    value = _measured(document, record, "selected", "value", metric=task.selection)
     told = {metric: document["validation"][metric] for metric in task.metrics} | {task.selection: value}
     # a run without any finite evaluation has selected its last weights, of which no value is told
     wrong = [
@@ -362,6 +376,21 @@ def _amount(document: Row, path: Path, *keys: str, optional: bool = False) -> fl
     return value
 
 
+def _measured(document: Row, path: Path, split: str, key: str, metric: str | None = None) -> float | None:
+    """A metric, by default named by its key, within its bounds; None where it is not finite."""
+    least, most = bounds_of(metric or key)
+    value = _value(document, path, split, key)
+    if value is None:
+        return None
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not (math.isfinite(value) and least <= value <= most)
+    ):
+        raise _fault(f"{path}, {split}.{key}", repr(value))
+    return value
+
+
 def _count(document: Row, path: Path, *keys: str) -> float | None:
     """A whole number, not below zero."""
     _typed(document, path, keys, (int,))
@@ -409,6 +438,17 @@ def _check_settings(document: Row, path: Path, recipe: Mapping[str, Any]) -> Non
             where=str(path),
             found="; ".join(f"{key} was {settings[key]!r}, is {recipe[key]!r}" for key in changed),
             hint="let Snakemake make the run anew, or give the changed recipe another name",
+        )
+
+
+def _check_metric(document: Row, path: Path, task: Task) -> None:
+    told = document.get("metric")
+    if told != task.chosen_metric:
+        raise SeedbedError(
+            "the checkpoint of a run was selected by another metric than its dataset has now",
+            where=f"{path}, metric",
+            found=f"{told}, the configuration says {task.chosen_metric}",
+            hint="let Snakemake make the run anew",
         )
 
 

@@ -10,7 +10,7 @@ import io
 import itertools
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -19,6 +19,7 @@ import numpy as np
 
 from seedbed.analysis import statistics
 from seedbed.analysis.answers import CellAnswers, CellOutputs, read_outputs, stack
+from seedbed.analysis.majority import not_above_majority
 from seedbed.analysis.predictions import CellPredictions, without_leaks
 from seedbed.analysis.records import (
     check_predictions,
@@ -38,7 +39,7 @@ from seedbed.core.printable import Lines
 from seedbed.core.rows import CELL, Row
 from seedbed.core.run_folder import name_of
 from seedbed.core.splits import PREDICTED
-from seedbed.core.tasks import METRIC_COLUMNS, task_of
+from seedbed.core.tasks import METRIC_COLUMNS, Task, task_of
 
 TEST_COLUMNS = (
     "test_examples",
@@ -82,11 +83,10 @@ def read_runs(
     A run is `collapsed` if it diverged, or predicts a single class or gives a single answer on validation or
     test, where that split tells (see `tells_collapse` of its outputs), or has no finite loss of its answers
     on one of them: such a loss is empty. `validation_all_same` and `test_all_same` say on which split it is a
-    single class or answer, and are empty where the split does not tell. It is `not_above_majority` if the
-    one-sided Wilson bound of its test accuracy, at the configured confidence, does not exceed the share of
-    the largest class. `test_ece` is the expected calibration error and `test_ece_of_chance` what a calibrated
-    run would have on so many examples, both empty where a probability is missing. See `curve_columns` for
-    `unstable`.
+    single class or answer, and are empty where the split does not tell. `not_above_majority`: see there, at
+    the configured confidence. `test_ece` is the expected calibration error and `test_ece_of_chance` what a
+    calibrated run would have on so many examples, both empty where a probability is missing. See
+    `curve_columns` for `unstable`.
 
     Raises:
         SeedbedError: see `tables.aggregate`.
@@ -103,7 +103,7 @@ def read_runs(
         folder, dataset = found[run.folder], reporting["datasets"][run.dataset]
         document = read_record(folder / "run.json", run, reporting)
         predictions = read_outputs(folder / "predictions.csv", task, dataset.get("classes", []))
-        predictions = {split: _for_people(table, dataset) for split, table in predictions.items()}
+        predictions = {split: _with_names(table, dataset) for split, table in predictions.items()}
         if run.dataset not in peers:
             clustered = _clustered(predictions, clusters.get(run.dataset))
             peers[run.dataset] = _Peers.of(folder, clustered, leaks.get(run.dataset, ()))
@@ -125,9 +125,11 @@ def read_runs(
     return Runs(rows, _stack_cells(by_cell), curves)
 
 
-def _for_people(table: CellOutputs, dataset: Mapping[str, Any]) -> CellOutputs:
-    """The outputs with the names of classes that people read, which a run does not know."""
-    return table.called(dataset["label_names"]) if "label_names" in dataset else table
+def _with_names(table: CellOutputs, dataset: Mapping[str, Any]) -> CellOutputs:
+    """The outputs with the classes' labels, and the names that people read, which a run does not know."""
+    if not isinstance(table, CellPredictions) or "label_names" not in dataset:
+        return table
+    return replace(table.called(dataset["label_names"]), class_labels=tuple(dataset["labels"]))
 
 
 def _clustered(
@@ -283,9 +285,9 @@ def _run_row(
     else:
         classes, confidence = cast(CellPredictions, validation), reporting["statistics"]["confidence"]
         counted = {
-            "validation_accuracy": int(classes.correct.sum()) / len(classes.ids),
-            **_test_columns(test, "", confidence),
-            **_test_columns(cast("CellPredictions | None", clean), LEAKLESS, confidence),
+            **{f"validation_{metric}": classes.measured(metric)[0] for metric in classes.task.counted},
+            **_test_columns(test, "", confidence, test.task),
+            **_test_columns(cast("CellPredictions | None", clean), LEAKLESS, confidence, test.task),
             "validation_majority_share": classes.majority_share,
         }
         broken = False
@@ -317,23 +319,22 @@ def _answer_columns(table: CellAnswers | None, ending: str) -> dict[str, Any]:
     return columns | {f"test_examples{ending}": len(table.ids), f"test_groups{ending}": groups}
 
 
-def _test_columns(table: CellPredictions | None, ending: str, confidence: float) -> dict[str, Any]:
+def _test_columns(
+    table: CellPredictions | None, ending: str, confidence: float, task: Task
+) -> dict[str, Any]:
     """The columns of one run that are counted on a test set; all empty where there is no such set."""
     columns = {}
     if table is not None:
-        right, examples = int(table.correct.sum()), len(table.ids)
         sure = table.confidence[0] if np.isfinite(table.confidence).all() else None
         columns = {
-            "test_accuracy": right / examples,
-            "test_examples": examples,
+            **{f"test_{metric}": table.measured(metric)[0] for metric in task.counted},
+            "test_examples": len(table.ids),
             "test_majority_share": table.majority_share,
             "test_ece": None if sure is None else statistics.calibration_error(sure, table.correct[0]),
             "test_ece_of_chance": None if sure is None else statistics.calibration_error_of_chance(sure),
-            "not_above_majority": not (
-                statistics.wilson_lower(right, examples, confidence) > table.majority_share
-            ),
+            "not_above_majority": not_above_majority(table, confidence),
         }
-    names = ("test_accuracy", *TEST_COLUMNS, "not_above_majority")
+    names = (*(f"test_{metric}" for metric in task.counted), *TEST_COLUMNS, "not_above_majority")
     return {f"{name}{ending}": columns.get(name) for name in names}
 
 

@@ -48,24 +48,36 @@ class SideMaker:
         self._settings = settings
         self._draws = functools.cache(self._make_draws)
 
-    def side(self, scores: np.ndarray, seeds: Seeds, *examples: str) -> Side:
-        """The side with these scores (seeds, examples) on the examples of this name."""
-        return Side(scores, seeds, self._draws(*examples, scores.shape[1]))
+    def side(self, cell: CellOutputs, metric: str, seeds: Seeds, *examples: str) -> Side:
+        """The side of a cell by a metric, on the examples of this name."""
+        scores = cell.scores(metric)
+        draws = self._draws(*examples, scores.shape[1])
+        counted = cell.counted(metric)
+        if counted is None:
+            return Side(scores, seeds, draws)
+        order = sorted(range(len(seeds)), key=lambda row: seeds[row])
+
+        @functools.cache
+        def means() -> np.ndarray:
+            return draws.of_sums(counted.columns, counted.measured)[:, order]
+
+        return Side(scores, seeds, draws, means)
 
     def validation(self, cell: CellOutputs, seeds: Seeds, *examples: str) -> tuple[Side, Side]:
         """Selection metric and tie-break of a cell on validation, larger is better: what recipes are chosen
         by, such as accuracy and negated loss."""
         metrics = (cell.task.selection, cell.task.tie_break)
-        selection, tie_break = (_larger_is_better(cell, metric) for metric in metrics)
-        return self.side(selection, seeds, *examples), self.side(tie_break, seeds, *examples)
+        selection, tie_break = (
+            _larger_is_better(self.side(cell, metric, seeds, *examples), metric) for metric in metrics
+        )
+        return selection, tie_break
 
     def _make_draws(self, *names: Any) -> Draws:
         return Draws(names[-1], self._settings["replicates"], named_seed(self._settings, names))
 
 
-def _larger_is_better(cell: CellOutputs, metric: str) -> np.ndarray:
-    scores = cell.scores(metric)
-    return scores if METRICS[metric].direction > 0 else -scores
+def _larger_is_better(side: Side, metric: str) -> Side:
+    return side if METRICS[metric].direction > 0 else Side(-side.scores, side.seeds, side.draws)
 
 
 def combine(a: Side, b: Side, sign: int) -> Side:

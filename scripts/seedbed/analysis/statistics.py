@@ -167,6 +167,11 @@ def binomial_se(share: float, examples: int) -> float:
     return math.sqrt(share * (1 - share) / examples)
 
 
+def one_sided_normal(confidence: float) -> float:
+    """The quantile of the normal distribution for a one-sided bound, 1.64 at 0.95."""
+    return float(special.ndtri(confidence))
+
+
 def wilson_lower(successes: int, examples: int, confidence: float) -> float:
     """One-sided lower Wilson bound: with the given confidence the true share is larger."""
     centre, half = _wilson(successes, examples, float(special.ndtri(confidence)))

@@ -10,16 +10,18 @@ from seedbed.config.runs import RUN_KEYS
 from seedbed.core.rows import TEST_SETS, TypedRow, read_csv, typed_cells, write_table
 from seedbed.core.run_folder import seed_folder
 from seedbed.core.splits import PREDICTED
-from seedbed.core.tasks import METRICS, Task, task_of
+from seedbed.core.tasks import METRICS, Task, class_of_metric, task_of
 
 LEAKLESS = TEST_SETS["without leaks"]
 # columns of runs.csv for each test set, and others, that only some tasks have
 TESTS_OF_SOME_TASKS = ("test_groups",)
 UNTRAINED_COLUMNS = ("untrained_validation_loss", "not_above_untrained")
-# the metrics of any task on any split, for each test set
-MEASURED = frozenset(
-    f"{split}_{metric}{ending}" for split in PREDICTED for metric in METRICS for ending in TEST_SETS.values()
-)
+
+
+def is_measured(column: str) -> bool:
+    """Whether a column of runs.csv is of a metric of any task, on any split and test set."""
+    split, _, metric = column.removesuffix(LEAKLESS).partition("_")
+    return split in PREDICTED and (metric in METRICS or class_of_metric(metric) is not None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +47,8 @@ class RunRow(TypedRow):
         collapsed: it diverged, has no finite loss, or gives a single class or answer on a split that tells.
         validation_all_same, test_all_same: it does so on this split; None where the split does not tell.
         diverged: the training loss was not finite.
-        not_above_majority, not_above_majority_without_leaks: the bound of its test accuracy does not exceed
-            the share of the largest class.
+        not_above_majority, not_above_majority_without_leaks: the bound of its main test metric does not
+            exceed that of always answering the largest class.
         unstable: it diverged, or its training loss rises from one epoch to the next.
         first_train_loss, last_train_loss: mean of the first and the last epoch, in nats.
         untrained_validation_loss: of the untrained model, in nats.
@@ -125,9 +127,8 @@ class RunRow(TypedRow):
     def of(cls, columns: Mapping[str, Any]) -> Self:
         """The row with these columns; what is neither an attribute nor a metric is swept."""
         own = {name: value for name, value in columns.items() if name in _ATTRIBUTES}
-        measured = {name: value for name, value in columns.items() if name in MEASURED}
-        others = columns.keys() - _ATTRIBUTES.keys() - MEASURED
-        swept = {name: value for name, value in columns.items() if name in others}
+        measured = {name: value for name, value in columns.items() if is_measured(name)}
+        swept = {name: value for name, value in columns.items() if name not in {*own, *measured}}
         return cls(**own, measured=measured, swept=swept)
 
     @classmethod
@@ -146,7 +147,8 @@ class RunRow(TypedRow):
             SeedbedError: see `read_csv`; a needed column is missing; a cell is not of its column's type.
         """
         header, rows = read_csv(path, needed, what=what)
-        types = dict.fromkeys(header, Any) | dict.fromkeys(MEASURED, float | None) | _ATTRIBUTES
+        measured = dict.fromkeys(filter(is_measured, header), float | None)
+        types = dict.fromkeys(header, Any) | measured | _ATTRIBUTES
         return [cls.of(cells) for cells in typed_cells(types, header, rows, path, what)]
 
     def value(self, column: str) -> float | None:
@@ -295,7 +297,7 @@ class SummaryRow(TypedRow):
         method: of the recipe.
         metric: what was measured.
         test_set: all, or without leaks.
-        n_seeds, n_collapsed, n_not_above_majority: runs.
+        n_seeds, n_collapsed, n_not_above_majority: runs; the last by the main metric.
         mean, sd: over seeds; sd of the sample.
         sd_new_examples: what of the sd would be left on endless test examples.
         ci_low, ci_high, ci_method: the interval over seeds alone, for these test examples, and in words what
@@ -305,8 +307,8 @@ class SummaryRow(TypedRow):
         mean_without_collapsed, sd_without_collapsed: over the other runs.
         validation_mean, validation_sd: of the same metric on validation.
         binomial_se: standard error from the number of test examples.
-        majority_share: share of the largest class of test, a fraction.
-        bag_of_words: test accuracy of this baseline, a fraction.
+        majority_share: of always answering the largest class of test: of accuracy, the share of the class.
+        bag_of_words: of this baseline, on test.
         validation_best: the best of these seeds' values on validation.
         chosen_share: how often resampled runs choose this recipe of its family, a fraction.
         ece: mean expected calibration error, a fraction.

@@ -1,9 +1,10 @@
 """The tables of an experiment, from its run folders: aggregation, and the summary by groups of seeds."""
 
 import itertools
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,9 +12,12 @@ import numpy as np
 
 from seedbed.analysis import bootstrap, contrasts, diagnostics, sides, statistics, verdicts
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS, Sides
-from seedbed.analysis.predictions import UNDEFINED_LOSS
+from seedbed.analysis.majority import majority_value
+from seedbed.analysis.predictions import UNDEFINED_LOSS, CellPredictions
 from seedbed.analysis.runs import read_runs, write_curves
 from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, write_runs, write_summary
+from seedbed.core import class_metrics
+from seedbed.core.class_metrics import Counts
 from seedbed.core.errors import SeedbedError
 from seedbed.core.known import all_known, known
 from seedbed.core.rows import ANEW, TEST_SETS, grouped, read_csv, write_table
@@ -28,6 +32,7 @@ V = TypeVar("V")
 # means over examples of what is right or wrong
 COUNTED = ("accuracy", "exact_match")
 BASELINE_COLUMNS = ("split", "metric", "value")
+COUNTS = "counts"  # begins the names of confusion tables in it
 
 
 def aggregate(
@@ -53,14 +58,19 @@ def aggregate(
             file is cut or holds what it cannot. Then no table has been written.
     """
     leaks = {Path(path).parent.name: leaked_test_examples(read_duplicates(path)) for path in duplicates}
-    bags = {Path(path).parent.name: read_baseline(path) for path in bag_of_words}
-    baselines = {dataset: bag.accuracies for dataset, bag in bags.items()}
+    bags = {
+        dataset: read_baseline(path, reporting, dataset)
+        for path in bag_of_words
+        for dataset in [Path(path).parent.name]
+    }
+    baselines = {dataset: bag.values for dataset, bag in bags.items()}
     clusters = {Path(path).parent.name: by_example(path) for path in splits}
     found = read_runs(folders, reporting, leaks, clusters)
     summary = summarise(found.rows, baselines, reporting)
     predicted = contrasts.sides_of(found.rows, reporting, found.cells, leaks)
     summary = _with_choices(summary, contrasts.choice_shares(summary, reporting, predicted))
     summary = [_over_seeds_and_examples(row, predicted, reporting["statistics"]) for row in summary]
+    summary = [_with_majority(row, predicted) for row in summary]
     summary = _with_bags(summary, bags)
     differences = contrasts.contrast(found.rows, summary, reporting, predicted)
     diagnosed = diagnostics.tabulate(found.rows, found.cells["test"], differences, summary, reporting)
@@ -88,9 +98,17 @@ def _over_seeds_and_examples(row: SummaryRow, predicted: Sides, settings: Mappin
     return replace(row, both_low=bounds["low"], both_high=bounds["high"], sd_new_examples=own)
 
 
+def _with_majority(row: SummaryRow, predicted: Sides) -> SummaryRow:
+    """The row with what always answering the largest class has of a metric that is not its share."""
+    outputs = predicted.outputs(row.cell, row.test_set)
+    if row.metric == "accuracy" or not isinstance(outputs, CellPredictions):
+        return row
+    return replace(row, majority_share=majority_value(outputs, row.metric))
+
+
 def _with_bags(summary: Sequence[SummaryRow], bags: Mapping[str, "Baseline"]) -> list[SummaryRow]:
     """The summary with what it says of bags that are not of words."""
-    none = Baseline({})
+    none = Baseline()
     found = [bags.get(row.dataset, none) for row in summary]
     return [
         replace(row, bag_of_words_features=bag.features, bag_of_words_left_out=bag.left_out)
@@ -103,40 +121,55 @@ class Baseline:
     """A dataset's bag-of-words baseline.
 
     Attributes:
-        accuracies: test accuracy (a fraction) by test set; empty where there is no bag.
+        values: by metric and test set; empty where there is no bag.
         features: what the bag is of, where it is not of words.
         left_out: why there is no bag; None where there is one.
     """
 
-    accuracies: dict[str, float]
+    values: Mapping[tuple[str, str], float] = field(default_factory=dict)
     features: str | None = None
     left_out: str | None = None
 
 
-def read_baseline(path: str | Path) -> Baseline:
+# the values of a bag_of_words.csv by split and name, each with its line
+_Told = Mapping[tuple[str, str], tuple[str, int]]
+
+
+def read_baseline(path: str | Path, reporting: Mapping[str, Any], dataset: str) -> Baseline:
     """The bag-of-words baseline of a dataset, from its bag_of_words.csv.
 
+    Where the dataset chooses a metric, it selects the bag on validation as it selects checkpoints.
+
+    Args:
+        path: the table.
+        reporting: `Plan.reporting()`.
+        dataset: its name.
+
     Raises:
-        SeedbedError: the file is cut, has no row of the whole test split although no bag was left out, or an
-            accuracy that is none.
+        SeedbedError: the file is cut, has no row of the whole test split although no bag was left out, or a
+            value that is none.
     """
     header, rows = read_csv(path, BASELINE_COLUMNS, what="table of the bag-of-words baseline")
-    places = {f"accuracy{ending}": test_set for test_set, ending in TEST_SETS.items()}
-    found, kind = {}, None
-    for line, cells in enumerate(rows, 2):
-        row = dict(zip(header, cells, strict=True))
-        if row["metric"] == "left_out":
-            return Baseline({}, left_out=row["value"])
-        if row["metric"] == "features":
-            kind = row["value"]
-        if row["split"] == "test" and row["metric"] in places:
-            found[places[row["metric"]]] = _accuracy(row["value"], f"{path}, line {line}")
-    if "all" not in found:
+    told = (dict(zip(header, cells, strict=True)) for cells in rows)
+    found = {(row["split"], row["metric"]): (row["value"], line) for line, row in enumerate(told, 2)}
+    if ("train", "left_out") in found:
+        return Baseline(left_out=found["train", "left_out"][0])
+    features = found["train", "features"][0] if ("train", "features") in found else None
+    task = task_of(reporting)
+    if task.chosen_metric is not None:
+        labels = reporting["datasets"][dataset]["labels"]
+        return Baseline(_values_of_counts(found, task, labels, path), features)
+    values = {
+        ("accuracy", test_set): _accuracy(*found["test", f"accuracy{ending}"], path)
+        for test_set, ending in TEST_SETS.items()
+        if ("test", f"accuracy{ending}") in found
+    }
+    if ("accuracy", "all") not in values:
         raise SeedbedError("no test accuracy of the bag-of-words baseline", where=str(path), hint=ANEW)
-    return Baseline(found, kind)
+    return Baseline(values, features)
 
 
-def _accuracy(text: str, where: str) -> float:
+def _accuracy(text: str, line: int, path: str | Path) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -144,18 +177,57 @@ def _accuracy(text: str, where: str) -> float:
     if not 0 <= value <= 1:
         raise SeedbedError(
             "an accuracy of the bag-of-words baseline outside [0, 1]",
-            where=where,
+            where=f"{path}, line {line}",
             found=repr(text),
             hint=ANEW,
         )
     return value
 
 
+def _values_of_counts(
+    found: _Told, task: Task, labels: Sequence[str], path: str | Path
+) -> dict[tuple[str, str], float]:
+    """The metrics of the bag that is the best on validation by the task's; of several the first."""
+    tables = {key: _counts(*told, len(labels), path) for key, told in found.items() if COUNTS in key[1]}
+    bags = [name.removeprefix(COUNTS) for split, name in tables if split == "validation"]
+    if not bags:
+        hint = f"an earlier version made the file: {ANEW}"
+        raise SeedbedError("no counts of the bag-of-words baseline", where=str(path), hint=hint)
+
+    def value(split: str, name: str, metric: str) -> float:
+        return float(class_metrics.value(metric, tables[split, name], labels))
+
+    best = max(bags, key=lambda bag: value("validation", f"{COUNTS}{bag}", task.selection))
+    return {
+        (metric, test_set): value("test", name, metric)
+        for test_set, ending in TEST_SETS.items()
+        if ("test", name := f"{COUNTS}{ending}{best}") in tables
+        for metric in task.reported
+    }
+
+
+def _counts(text: str, line: int, classes: int, path: str | Path) -> Counts:
+    """The counts of a confusion table, in which the last classes are missing if they do not occur."""
+    try:
+        table = np.array(json.loads(text), dtype=np.float64)
+        whole = np.pad(table, (0, classes - len(table)))
+    except (ValueError, TypeError):
+        raise SeedbedError(
+            "not a table of counts of the bag-of-words baseline",
+            where=f"{path}, line {line}",
+            found=text[:80],
+            hint=ANEW,
+        ) from None
+    return Counts(whole.diagonal(), whole.sum(axis=0), whole.sum(axis=1), np.array(0.0))
+
+
 # --- summary ------------------------------------------------------------------------------------------------
 
 
 def summarise(
-    runs: Sequence[RunRow], baselines: Mapping[str, Mapping[str, float]], reporting: Mapping[str, Any]
+    runs: Sequence[RunRow],
+    baselines: Mapping[str, Mapping[tuple[str, str], float]],
+    reporting: Mapping[str, Any],
 ) -> list[SummaryRow]:
     """One row for each dataset, model, framework, init, recipe and reported metric (`selection` equal); and,
     for each family of swept recipes, one row more that names its best recipe on validation (`selection`
@@ -181,7 +253,7 @@ def summarise(
         for test_set, metric in itertools.product(TEST_SETS, task.reported):
             if not _all_known(cell, f"test_{metric}{TEST_SETS[test_set]}"):
                 continue
-            baseline = baselines.get(key[0], {}).get(test_set)
+            baseline = baselines.get(key[0], {}).get((metric, test_set))
             equal = {
                 recipe: _summary_row(group, metric, test_set, baseline, reporting)
                 for recipe, group in recipes.items()
@@ -288,7 +360,7 @@ def _summary_row(
         validation_mean=_of(validation, statistics.mean),
         validation_sd=_of(validation, statistics.sample_sd),
         binomial_se=_binomial_se(average, tested.examples, metric),
-        majority_share=tested.majority_share,
+        majority_share=tested.majority_share if metric == "accuracy" else None,
         bag_of_words=baseline,
         validation_best=_of(validation, max if direction > 0 else min),
         ece=_of(errors, statistics.mean),

@@ -13,7 +13,7 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.model_formats import MODEL_FORMATS
 from seedbed.core.printable import one_line
 from seedbed.core.splits import SPLITS
-from seedbed.core.tasks import NO_PREDICTION, TASKS
+from seedbed.core.tasks import NO_PREDICTION, TASKS, class_of_metric, metric_named
 
 HUB_OF_DATASETS = "hf://datasets/"
 # keys of a dataset with the value that changes nothing; they are left out of the definition
@@ -41,8 +41,9 @@ def complete_datasets(config: dict[str, Any]) -> None:
     """Check the datasets and complete them for later stages; unused keys are removed.
 
     Raises:
-        SeedbedError: labels, their names or a template are invalid; texts are pairs; a format is missing, or
-            has no delimiter or no clusters; the column of clusters has another meaning, too.
+        SeedbedError: labels, their names or a template are invalid; a metric is of a class that there is not;
+            texts are pairs; a format is missing, or has no delimiter or no clusters; the column of clusters
+            has another meaning, too.
     """
     for name, dataset in config["datasets"].items():
         _name_format(name, dataset, config["sources"][dataset["source"]])
@@ -50,6 +51,7 @@ def complete_datasets(config: dict[str, Any]) -> None:
             _check_prompts(name, dataset)
         else:
             _check_labels(name, dataset)
+            _name_metric(name, dataset)
         _check_cluster(name, dataset)
         _check_options(name, dataset)
         _check_header(name, dataset)
@@ -97,6 +99,22 @@ def _check_labels(name: str, dataset: dict[str, Any]) -> None:
     _check_class_names(names, f"datasets.{name}.{'label_names' if dataset['label_names'] else 'labels'}")
     dataset["label_names"] = list(names)
     _refuse_pairs(name, dataset["columns"]["text"])
+
+
+def _name_metric(name: str, dataset: dict[str, Any]) -> None:
+    """Name the metric, and keep it only where one is chosen, so that earlier runs stay the same."""
+    asked = dataset.pop("metric")
+    if asked is None:
+        return
+    dataset["metric"] = metric_named(asked)
+    label = class_of_metric(dataset["metric"])
+    if label is not None and label not in dataset["labels"]:
+        raise SeedbedError(
+            f"the metric of {name!r} is of a class that the dataset does not have",
+            where=f"config, datasets.{name}.metric.f1_of",
+            found=repr(label),
+            hint=f"give one of its labels: {', '.join(dataset['labels'])}",
+        )
 
 
 def _refuse_pairs(name: str, columns: Sequence[str]) -> None:

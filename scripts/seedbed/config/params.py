@@ -10,6 +10,11 @@ def without_prose(definition: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def of_files(definition: dict[str, Any]) -> dict[str, Any]:
+    """A dataset's definition without keys on which its files do not depend."""
+    return {key: value for key, value in without_prose(definition).items() if key != "metric"}
+
+
 def canonical(value: Any) -> Any:
     """The value with sorted keys, except in `swept`, whose order counts.
 

@@ -75,6 +75,8 @@ class Plan:
         return {
             **{key: getattr(run, key) for key in RUN_KEYS},
             "task": self.task.name,
+            # earlier runs have no such key
+            **({"metric": self.task.chosen_metric} if self.task.chosen_metric else {}),
             "swept": dict(run.swept),
             "settings": canonical(self.config["recipes"][run.recipe]),
             "evaluation": canonical(self.config["evaluation"]),

@@ -46,6 +46,8 @@ def expand_recipes(config: dict[str, Any]) -> None:
                     found=sweep,
                     hint="remove the repeated value, or rename the recipe",
                 )
+            if body.get("class_weight", "") is None:
+                del body["class_weight"]  # so that runs from before there was the key stay the same
             expanded[name] = {**body, "family": family, "swept": swept}
             members.setdefault(family, []).append(name)
             if family in config["grid"]["recipes"]:

@@ -34,8 +34,8 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
 
     Raises:
         SeedbedError: a key is unknown, a value has the wrong type, a name is not defined; the grid has
-            datasets of several tasks; a model, method or adapter does not fit the task; no framework can
-            train a model; or settings do not allow fused seeds.
+            datasets of several tasks or metrics; a model, method or adapter does not fit the task; no
+            framework can train a model; or settings do not allow fused seeds.
     """
     config = complete(Settings, with_source_table(plain(raw)))
     check_names(config)
@@ -84,6 +84,7 @@ def _fit_to_task(config: dict[str, Any]) -> None:
                 found=", ".join(f"{each} ({config['datasets'][each]['task']})" for each in grid["datasets"]),
                 hint="make two experiments: each task has its own metrics, tables and figures",
             )
+    _check_metrics(config)
     for name in grid["models"]:
         if config["models"][name]["format"] not in task.formats:
             raise SeedbedError(
@@ -128,6 +129,20 @@ def _leave_out(config: dict[str, Any]) -> None:
         used = (set(grid["frameworks"]) - set(left_out.get(name, ())) for name in grid["models"])
         kept = set().union(*used)
         grid["frameworks"] = [framework for framework in grid["frameworks"] if framework in kept]
+
+
+def _check_metrics(config: dict[str, Any]) -> None:
+    """Refuse a grid whose datasets choose several metrics."""
+    names = config["grid"]["datasets"]
+    chosen = [config["datasets"][name].get("metric") for name in names]
+    if len(set(chosen)) > 1:
+        told = (f"{name} ({metric or 'none'})" for name, metric in zip(names, chosen, strict=True))
+        raise SeedbedError(
+            "the datasets of the grid are measured by several metrics",
+            where="config, grid.datasets; metric of each dataset",
+            found=", ".join(told),
+            hint="give all of them the same metric, which leads the report, or make two experiments",
+        )
 
 
 def _expand_seeds(grid: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ from seedbed.config.values import (
     Count,
     Encoding,
     FiniteNumber,
+    Label,
     LabelList,
     Name,
     Names,
@@ -154,6 +155,7 @@ class Source(Block):
 
 # --- datasets -------------------------------------------------------------------------------------------
 
+CLASS_METRICS = tuple(dict.fromkeys(name for task in TASKS.values() for name in task.choices))
 TokenLimit = whole(ge=3)  # a token between the first and the last
 Delimiter = Annotated[Text, Field(pattern=rf'^[^"\r\n]{END}')]
 Header = Annotated[list[NonEmptyText], Field(min_length=2), *Unique]
@@ -282,6 +284,12 @@ class ClassificationColumns(Block):
     )
 
 
+class ClassF1(Block):
+    """The F1 of one class."""
+
+    f1_of: Label = key(..., "Label of the class.")
+
+
 class ClassificationDataset(Block):
     """Labelled texts in three splits."""
 
@@ -316,6 +324,13 @@ class ClassificationDataset(Block):
         None,
         "Names of the labels for people, in the same order; null: the labels themselves. Changing them "
         "remakes tables, figures and report, and trains nothing.",
+    )
+    metric: either(dict, ClassF1, Literal[CLASS_METRICS]) | None = key(
+        None,
+        "The metric that selects the checkpoint on validation and leads the report, the same for all "
+        "datasets of an experiment; the others are reported beside it. macro_f1: the mean F1 of the classes; "
+        "balanced_accuracy: their mean recall; mcc: Matthews correlation; {f1_of: LABEL}: the F1 of one "
+        "class. null: accuracy alone.",
     )
     validation_split: StratifiedSplit = key(
         StratifiedSplit(),
@@ -631,6 +646,12 @@ class Recipe(Block):
         "float32; tf32: float32 with 10 bits of mantissa in matrix products, on GPUs since Ampere (elsewhere "
         "float32); float16 and bfloat16 need a GPU, and fairseq 0.12 has no bfloat16 there.",
     )
+    class_weight: Literal["balanced"] | None = key(
+        None,
+        "classification: weights of the classes in the training loss. balanced: n / (k n_c) for each of the "
+        "n_c examples of a class, of n examples of k classes, so that every class counts alike; null: every "
+        "example counts alike. Losses of evaluations are never weighted.",
+    )
     lora: Lora = key(
         Lora(),
         "LoRA's adapter, with peft's names (methods lora and qlora): a frozen weight W becomes W + "
@@ -704,9 +725,12 @@ class EquivalenceMargin(Block):
     """Largest difference at which the frameworks count as equivalent, for each init."""
 
     pretrained: PositiveShare = key(
-        0.01, "Margin for runs from the checkpoint: 0.01 is one point of accuracy.", unit="fraction"
+        0.01,
+        "Margin for runs from the checkpoint: 0.01 is one point of accuracy or F1, and 0.01 of a Matthews "
+        "correlation.",
+        unit="of the metric",
     )
-    random: PositiveShare = key(0.02, "Margin for runs from random weights.", unit="fraction")
+    random: PositiveShare = key(0.02, "Margin for runs from random weights.", unit="of the metric")
 
 
 class Statistics(Block):
@@ -724,7 +748,7 @@ class Statistics(Block):
         0.02,
         "The smallest difference worth finding; numbers of seeds are planned for it, not for the difference "
         "seen.",
-        unit="of the metric: fraction, or nats of a loss",
+        unit="of the metric: fraction, correlation, or nats of a loss",
     )
     equivalence_margin: EquivalenceMargin = EquivalenceMargin()
 

@@ -9,7 +9,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from seedbed.config.params import without_prose
+from seedbed.config.params import of_files, without_prose
 from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import fingerprint, read_json
@@ -97,7 +97,7 @@ class SharedFolders:
 
     def dataset_definition(self, name: str) -> dict[str, Any]:
         """A dataset's definition without descriptions."""
-        definition = without_prose(self.config["datasets"][name])
+        definition = of_files(self.config["datasets"][name])
         return definition | ({"label_names": self.classes_of(name)} if "label_names" in definition else {})
 
     def classes_of(self, name: str) -> list[str]:
@@ -119,7 +119,7 @@ class SharedFolders:
         except (OSError, ValueError, KeyError, TypeError):
             return None
         meant = {
-            "definition": without_prose(block) | {"label_names": names},
+            "definition": of_files(block) | {"label_names": names},
             "source": self.definition("sources", block["source"]),
         }
         return names if made == fingerprint(meant) else None

@@ -91,6 +91,7 @@ def environment() -> jinja2.Environment:
         "counted": words.count,
         "difference": lambda difference, metric: words.difference_text(metric, difference),
         "framework": words.framework_name,
+        "in_per_cent": lambda metric: bool(words.unit_of(metric).sign),
         "key": words.key_text,
         "level": words.level_text,
         "listed": lambda parts: words.join(list(parts)),

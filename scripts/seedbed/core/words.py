@@ -1,12 +1,13 @@
 """Numbers, recipes and names for people: percentages with their sign, differences in points."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from seedbed.core.tasks import FRACTION, METRICS, NATS, PERPLEXITY
+from seedbed.core.tasks import CORRELATION, FRACTION, METRICS, NATS, PERPLEXITY
 
 NOTHING = "–"  # a cell without a value
 KNOWN_DIGITS = 12  # decimals of the tables' numbers; further ones are errors of binary fractions
@@ -80,6 +81,16 @@ UNITS = {
     FRACTION: Unit(100, 1, "%", "%", "points"),
     NATS: Unit(1, 3, "", "nats", "nats"),
     PERPLEXITY: Unit(1, 2, "", "", ""),
+    CORRELATION: Unit(1, 3, "", "", ""),
+}
+
+
+# the smallest and the largest possible value
+BOUNDS = {
+    FRACTION: (0.0, 1.0),
+    NATS: (0.0, math.inf),
+    PERPLEXITY: (0.0, math.inf),
+    CORRELATION: (-1.0, 1.0),
 }
 
 
@@ -91,6 +102,11 @@ def unit_of(metric: str) -> Unit:
 def metric_name(metric: str) -> str:
     """A metric in words: exact match."""
     return METRICS[metric].words
+
+
+def metric_key(metric: str) -> str:
+    """A metric as a part of names of tables and files: the label of a class may be anything."""
+    return re.sub(r"\W+", "_", metric)
 
 
 def with_unit(text: str, unit: str) -> str:
@@ -126,7 +142,8 @@ def _plain(unit: Unit, value: float) -> str:
     """A value with its unit's digits and sign; the perplexity of a failed run may be any number."""
     if abs(value) >= LARGEST_IN_FULL:
         return f"{value:.2e}"
-    return f"{_rounded(unit.factor * _decimal(value), unit.digits):,}{unit.sign}"
+    rounded = _rounded(unit.factor * _decimal(value), unit.digits)
+    return f"{rounded or abs(rounded):,}{unit.sign}".replace("-", "−")
 
 
 def mean_sd(metric: str, mean: float | None, sd: float | None) -> str:
@@ -138,12 +155,13 @@ def mean_sd(metric: str, mean: float | None, sd: float | None) -> str:
 
 def bounds_of(metric: str) -> tuple[float, float]:
     """The smallest and the largest possible value."""
-    return (0.0, 1.0) if METRICS[metric].unit == FRACTION else (0.0, float("inf"))
+    return BOUNDS[METRICS[metric].unit]
 
 
 def difference_bound(metric: str, of_gains: bool = False) -> float:
     """The largest possible difference: 1 for shares, 2 for a difference of gains, infinite for a loss."""
-    return bounds_of(metric)[1] * (2 if of_gains else 1)
+    least, most = bounds_of(metric)
+    return (most - least) * (2 if of_gains else 1)
 
 
 def value_range(metric: str, low: float | None, high: float | None) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import confusion_matrix
 
 from seedbed.core.characters import UNSPACED
 
@@ -48,6 +49,8 @@ def bag_of_words(splits: Mapping[str, Examples], leaked: Container[str] = ()) ->
     Returns: Rows {"split", "metric", "value"}. Each split has majority_share (a fraction). Validation and
         test have accuracy (a fraction); test has accuracy_without_leaks if some of its examples leaked. Train
         has the selected C, and `features` unless these are words. Without a bag, `left_out` gives the reason.
+        For other metrics than accuracy, validation and test have `counts C=...` of each C: how many examples
+        of each class (rows) were taken for each (columns), as JSON; and likewise without leaks.
     """
     features = features_of([example["text"] for example in splits["train"]])
     try:
@@ -97,7 +100,11 @@ def _measured(splits: Mapping[str, Examples], leaked: Container[str], features: 
     }
     validation = {c: model.score(inputs["validation"], labels["validation"]) for c, model in models.items()}
     chosen = max(validation, key=validation.get)  # the first of several, hence the smallest
-    right = models[chosen].predict(inputs["test"]) == labels["test"]
+    predicted = {
+        split: {c: model.predict(inputs[split]) for c, model in models.items()}
+        for split in ("validation", "test")
+    }
+    right = predicted["test"][chosen] == labels["test"]
     rows = [
         {"split": "train", "metric": "C", "value": chosen},
         {"split": "validation", "metric": "accuracy", "value": float(validation[chosen])},
@@ -108,6 +115,15 @@ def _measured(splits: Mapping[str, Examples], leaked: Container[str], features: 
         rows.append(
             {"split": "test", "metric": "accuracy_without_leaks", "value": float(right[clean].mean())}
         )
+    classes = 1 + max(map(max, labels.values()))
+    counted = [(split, "", range(len(labels[split]))) for split in ("validation", "test")]
+    if 0 < len(clean) < len(right):
+        counted.append(("test", "_without_leaks", clean))
+    for split, ending, kept in counted:
+        for c, codes in predicted[split].items():
+            pairs = [labels[split][index] for index in kept], [codes[index] for index in kept]
+            table = confusion_matrix(*pairs, labels=range(classes))
+            rows.append({"split": split, "metric": f"counts{ending} C={c:g}", "value": str(table.tolist())})
     return rows
 
 

@@ -16,7 +16,7 @@ from seedbed.core.bag_of_words import bag_name, bag_remarks
 from seedbed.core.known import known
 from seedbed.core.rows import grouped
 from seedbed.core.wording import Words
-from seedbed.core.words import bounds_of, key_text, short_number, unit_of
+from seedbed.core.words import axis_label, bounds_of, key_text, short_number, unit_of, value_text
 from seedbed.figures.base import (
     BAG,
     GREY,
@@ -29,6 +29,7 @@ from seedbed.figures.base import (
     capped,
     empty_figure,
     finish,
+    limits_of,
     line_handle,
     mark,
     panels,
@@ -75,15 +76,20 @@ def test_accuracy(data: Data) -> tuple[Figure, Caption]:
     states: set[str] = set()
     for place, name, axis in zip(shown, names, axes, strict=True):
         states |= draw_groups(axis, data, groups[place])
-        share_limits([axis], 0)
+        share_limits([axis], 0, limits_of(data.metric))
         _label_references(axis, places[place][0])
         if named:
             axis.set_title(name, pad=29)
-    axes[-1].set_xlabel(word("test_accuracy"))
+    axes[-1].set_xlabel(axis_label("test", data.metric))
     remarks = bag_remarks(data.summary)
     level = data.level_of_intervals
-    caption = make_caption(WORDS, "test_accuracy", data.seeds, level, _bags(data), remarks, note)
+    caption = make_caption(WORDS, "test_accuracy", data.metric, data.seeds, level, _bags(data), remarks, note)
     return finish(figure, [*score_handles(data), *state_handles(states)], caption, legend_rows=1), caption
+
+
+def test_metric(data: Data) -> tuple[Figure, Caption]:
+    """The same by the metric that the datasets choose."""
+    return test_accuracy(data)
 
 
 def groups_of(data: Data, rows: Sequence[SummaryRow]) -> list[Group]:
@@ -184,13 +190,14 @@ def _draw_references(axis: Axes, row: SummaryRow, heights: tuple[float, float]) 
     """Draw the baselines, if the task has any."""
     if row.majority_share is None:
         return
-    axis.plot([100 * row.majority_share] * 2, heights, zorder=0, **MAJORITY)
+    factor = unit_of(row.metric).factor
+    axis.plot([factor * row.majority_share] * 2, heights, zorder=0, **MAJORITY)
     if row.bag_of_words is not None:
-        axis.plot([100 * row.bag_of_words] * 2, heights, zorder=0, **BAG)
+        axis.plot([factor * row.bag_of_words] * 2, heights, zorder=0, **BAG)
 
 
 def _baselines(row: SummaryRow) -> list[tuple[str, float, dict[str, Any]]]:
-    """Name, accuracy and line style of the baselines; there may be no bag of words."""
+    """Name, value and line style of the baselines; there may be no bag of words."""
     found = [
         (word("majority_class"), row.majority_share, MAJORITY),
         (bag_name(row), row.bag_of_words, BAG),
@@ -202,10 +209,10 @@ def _label_references(axis: Axes, row: SummaryRow) -> None:
     """Name the baselines above the panel, one per line, each written inwards from its position."""
     low, high = axis.get_xlim()
     for line, (name, share, _) in enumerate(_baselines(row)):
-        value = 100 * share
+        value = unit_of(row.metric).factor * share
         inwards = "left" if value < (low + high) / 2 else "right"
         axis.annotate(
-            f"{name} {value:.1f}%",
+            f"{name} {value_text(row.metric, share)}",
             (value, 1),
             xycoords=("data", "axes fraction"),
             xytext=(0, 2 + 12 * line),
@@ -250,11 +257,11 @@ def test_accuracy_by_recipe(data: Data) -> tuple[Figure, Caption]:
         for framework, axis in zip(data.frameworks, line, strict=True):
             states |= draw_sweep(axis, data, sweep, framework, data.summary)
             axis.set_xlabel(key_text(sweep.key))
-        share_limits(line, 1)
+        share_limits(line, 1, limits_of(data.metric))
         baselines = next(row for row in data.summary if row.dataset == sweep.dataset)
         for axis in line:
             _draw_baselines(axis, baselines)
-        line[0].set_ylabel(word("test_accuracy"))
+        line[0].set_ylabel(axis_label("test", data.metric))
     handles = [
         *sweep_handles(data, list(data.series)),
         Line2D([], [], label=word("majority_class"), **MAJORITY),
@@ -263,9 +270,14 @@ def test_accuracy_by_recipe(data: Data) -> tuple[Figure, Caption]:
     ]
     remarks = bag_remarks(data.summary)
     caption = make_caption(
-        WORDS, "test_accuracy_by_recipe", data.seeds, data.level_of_intervals, remarks, note
+        WORDS, "test_accuracy_by_recipe", data.metric, data.seeds, data.level_of_intervals, remarks, note
     )
     return finish(figure, handles, caption), caption
+
+
+def test_metric_by_recipe(data: Data) -> tuple[Figure, Caption]:
+    """The same by the metric that the datasets choose."""
+    return test_accuracy_by_recipe(data)
 
 
 def sweep_handles(data: Data, names: Sequence[str]) -> list[Line2D]:
@@ -370,15 +382,16 @@ def _draw_baselines(axis: Axes, row: SummaryRow) -> None:
     reach = NEAR * (high - low)
     bounds = [low, high]
     for line, (name, share, style) in enumerate(_baselines(row)):
-        value = 100 * share
+        value = unit_of(row.metric).factor * share
         near = low - reach <= value <= high + reach
         if near:
             axis.axhline(value, zorder=0, **style)
             bounds += [value - reach / 6, value + reach / 6]
-        text = f"{name} {value:.1f}%"
+        text = f"{name} {value_text(row.metric, share)}"
         text = text if near else word("off_the_scale", baseline=text)
         axis.annotate(text, (0, 1), xytext=(0, 2 + 12 * line), va="bottom", **ABOVE)
-    axis.set_ylim(max(-2, min(bounds)), min(102, max(bounds)))
+    least, most = limits_of(row.metric)
+    axis.set_ylim(max(least, min(bounds)), min(most, max(bounds)))
 
 
 def _in_sweep(row: SummaryRow, sweep: Sweep, selection: str) -> bool:

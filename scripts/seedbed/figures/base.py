@@ -32,7 +32,7 @@ from seedbed.core.files import atomic_open
 from seedbed.core.rows import grouped
 from seedbed.core.tasks import Task
 from seedbed.core.wording import Words
-from seedbed.core.words import count, key_text, short_number, swept_text, unit_of
+from seedbed.core.words import bounds_of, count, key_text, short_number, swept_text, unit_of
 from seedbed.figures.captions import Caption
 from seedbed.figures.fonts import use_fonts_for
 from seedbed.figures.names import fit_names, series_name, shorten_all, word, wrap_name, wrap_names
@@ -282,8 +282,12 @@ def share_limits(line: Sequence[Axes], dimension: int, bounds: tuple[float, floa
 
 
 def limits_of(metric: str) -> tuple[float, float]:
-    """The widest axis of a metric: 0 to 100% with some room, or 0 to infinity."""
-    return (-2.0, 102.0) if unit_of(metric).sign else (0.0, np.inf)
+    """The widest axis of a metric: what is possible, of shares and correlations with some room."""
+    least, most = bounds_of(metric)
+    if most == np.inf:
+        return least, most
+    room, factor = 0.02 * (most - least), unit_of(metric).factor
+    return factor * (least - room), factor * (most + room)
 
 
 def line_handle(look: Look) -> Line2D:

@@ -114,6 +114,7 @@ class Facts:
 
     Attributes:
         answers: whether models write answers, and so have several metrics.
+        metric: the main one.
         seeds: the fewest seeds of a side, and the most where they differ.
         intervals: whether any difference has an interval.
         interval, level, level_of_equivalence: 95% interval, 0.95, 90%.
@@ -129,6 +130,7 @@ class Facts:
     """
 
     answers: bool
+    metric: str
     seeds: list[int]
     intervals: bool
     interval: str
@@ -153,6 +155,7 @@ def _drawn(data: Data, rows: Sequence[Row]) -> dict[str, Any]:
     sizes = sorted({size for row in rows for size in (row["n_a"], row["n_b"])})
     return {
         "answers": data.generates,
+        "metric": data.metric,
         "seeds": list(dict.fromkeys((sizes[0], sizes[-1]))),
         "intervals": any(row["ci_low"] is not None for row in rows),
         "interval": data.level,

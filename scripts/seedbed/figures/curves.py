@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from seedbed.analysis import statistics
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.wording import Words
-from seedbed.core.words import axis_label, unit_of, with_unit
+from seedbed.core.words import axis_label, metric_name, unit_of, with_unit
 from seedbed.figures.base import (
     GREY,
     MAJORITY,
@@ -81,17 +81,24 @@ def _plot_curves(data: Data, rows: Sequence[tuple[str, str]]) -> tuple[Figure, C
     handles = [line_handle(look) for name, look in data.series.items() if name not in _untrained(data)]
     handles += [Line2D([], [], color=GREY, linewidth=0.9, alpha=0.7, label=word("one_seed"))]
     handles += data.interval_handle
-    if not data.task.from_untrained or _untrained(data):
+    if _has_baseline(data, rows):
         name = "untrained" if data.task.from_untrained else "majority_class"
         handles.append(Line2D([], [], label=word(name), **MAJORITY))
     return finish(figure, handles, caption, legend_rows=1), caption
+
+
+def _has_baseline(data: Data, rows: Sequence[tuple[str, str]]) -> bool:
+    """Whether a panel has a dotted line: the untrained model, or the share of the largest class."""
+    if data.task.from_untrained:
+        return bool(_untrained(data))
+    return any(metric == "accuracy" and split != "train" for split, metric in rows)
 
 
 def _label(data: Data, split: str, metric: str) -> str:
     """The label of a row of panels: split, metric with unit, and where needed its direction."""
     if data.generates:
         return f"{split}\n{axis_label('', metric)}"
-    return f"{split}\n{with_unit(metric, unit_of(metric).value)}"
+    return f"{split}\n{with_unit(metric_name(metric), unit_of(metric).value)}"
 
 
 def _untrained(data: Data) -> set[str]:
@@ -115,7 +122,7 @@ def _draw_line(line: Sequence[Axes], data: Data, curves: Curves, metric: str, we
             else:
                 _draw_curves(axis, rows, data.series[name], data.confidence, weight, factor)
         axis.yaxis.set_major_locator(MaxNLocator(nbins=5))
-    share_limits(line, 1, limits_of(metric) if unit_of(metric).sign else (0, _highest_loss(curves)))
+    share_limits(line, 1, (0, _highest_loss(curves)) if metric == "loss" else limits_of(metric))
 
 
 def _share_updates(block: np.ndarray) -> None:
@@ -137,6 +144,7 @@ class Facts:
         of_test: whether they are of the test split alone.
         answers, from_untrained, selection: of the task.
         loss, shares: whether the loss is shown, and which metrics are that are shares.
+        baseline: whether a dotted line is drawn.
         weights: of the smoothing, by split; 0 where curves have few points.
         fewest_points: what is smoothed has so many.
         asked: whether the configuration asks for smoothing.
@@ -151,6 +159,7 @@ class Facts:
     selection: str
     loss: bool
     shares: list[str]
+    baseline: bool
     weights: dict[str, float]
     fewest_points: int
     asked: bool
@@ -171,6 +180,7 @@ def _facts(
         selection=data.task.selection,
         loss="loss" in metrics,
         shares=[metric for metric in metrics if metric != "loss"],
+        baseline=data.task.from_untrained or _has_baseline(data, rows),
         weights=weights,
         fewest_points=MIN_POINTS,
         asked=bool(data.reporting["figures"]["smoothing"]),

@@ -36,21 +36,22 @@ from seedbed.figures.names import word
 
 WORDS = Words("figures/profiles")
 STEPS = 401  # thresholds of a profile
-ROOM = 1.0  # points beside the lowest and the highest accuracy
+ROOM = 1.0  # points beside the lowest and the highest score
 
 
 # --- performance profiles -----------------------------------------------------------------------------------
 
 
 def performance_profile(data: Data) -> tuple[Figure, Caption]:
-    """Share of runs with a test accuracy above each threshold, with equal weights of datasets.
+    """Share of runs with a test score above each threshold, with equal weights of datasets.
 
     After Agarwal et al. (2021, arXiv:2108.13264), whose profiles these are over tasks.
     """
     lines = _profile_lines(data)
     shown, note = capped(list(lines))
     figure, axes = panels(data, shown, height=2.1)
-    thresholds = _thresholds([run.value("test_accuracy") for run in data.runs])
+    factor = unit_of(data.metric).factor
+    thresholds = _thresholds([run.value(f"test_{data.metric}") for run in data.runs], data.metric)
     banded = False
     for name, row in zip(shown, axes, strict=True):
         for framework, axis in zip(data.frameworks, row, strict=True):
@@ -59,14 +60,14 @@ def performance_profile(data: Data) -> tuple[Figure, Caption]:
                 if values:
                     banded |= _draw_profile(axis, data, values, init, thresholds)
             axis.set_ylim(-2, 102)
-            axis.set_xlim(100 * thresholds[0], 100 * thresholds[-1])
+            axis.set_xlim(factor * thresholds[0], factor * thresholds[-1])
             axis.xaxis.set_major_locator(MaxNLocator(nbins=4))
         row[0].set_ylabel(word("runs_above"))
     for axis in axes[-1]:
-        axis.set_xlabel(word("test_accuracy"))
+        axis.set_xlabel(axis_label("test", data.metric))
     sets = len({run.dataset for run in data.runs})
     level = data.confidence if banded else None
-    caption = make_caption(WORDS, "performance_profile", sets, data.seeds, level, note)
+    caption = make_caption(WORDS, "performance_profile", data.metric, sets, data.seeds, level, note)
     looks = (LOOKS[init] for init in data.inits)
     handles: list[Any] = [
         Line2D([], [], linewidth=2.2, color=look.colour, linestyle=look.line, label=look.label)
@@ -77,19 +78,19 @@ def performance_profile(data: Data) -> tuple[Figure, Caption]:
     return finish(figure, handles, caption, legend_rows=1), caption
 
 
-Accuracies = dict[str, list[float]]  # by dataset
+Scores = dict[str, list[float]]  # by dataset
 
 
-def _profile_lines(data: Data) -> dict[str, dict[tuple[str, str], Accuracies]]:
-    """Accuracies by row of panels (model and kind of recipe), then by framework and init."""
-    lines: dict[str, dict[tuple[str, str], Accuracies]] = {}
+def _profile_lines(data: Data) -> dict[str, dict[tuple[str, str], Scores]]:
+    """Scores by row of panels (model and kind of recipe), then by framework and init."""
+    lines: dict[str, dict[tuple[str, str], Scores]] = {}
     for (dataset, model), rows in grouped(data.summary, "dataset", "model").items():
         for framework in data.frameworks:
             for group in recipe_groups(data, rows, framework):
                 for row in group.rows:
                     name = ", ".join(filter(None, (model, _kind(data, group.title, row))))
                     sides = lines.setdefault(name, {}).setdefault((framework, row.init), {})
-                    sides[dataset] = [run.value("test_accuracy") for run in runs_of(data, row)]
+                    sides[dataset] = [run.value(f"test_{data.metric}") for run in runs_of(data, row)]
     return lines
 
 
@@ -98,8 +99,9 @@ def _kind(data: Data, title: str, row: SummaryRow) -> str:
     return word("own_best_in", family=row.recipe_family) if row.selection == "best" else title
 
 
-def _thresholds(values: Sequence[float]) -> np.ndarray:
-    low, high = max(0.0, min(values) - ROOM / 100), min(1.0, max(values) + ROOM / 100)
+def _thresholds(values: Sequence[float], metric: str) -> np.ndarray:
+    least, most = bounds_of(metric)
+    low, high = max(least, min(values) - ROOM / 100), min(most, max(values) + ROOM / 100)
     return np.linspace(low, high, STEPS)
 
 
@@ -131,7 +133,7 @@ def _draw_profile(
     axis: Axes, data: Data, values: Sequence[Sequence[float]], init: str, thresholds: np.ndarray
 ) -> bool:
     """Draw the profile of one side, and its band if there are seeds to resample; return whether there are."""
-    x = 100 * thresholds
+    x = unit_of(data.metric).factor * thresholds
     style = {"color": COLOURS[init], "linestyle": LINES[init], "linewidth": 2.2}
     axis.plot(x, 100 * profile(values, thresholds), drawstyle="steps-post", **style)
     if min(map(len, values)) < 2:
@@ -188,5 +190,5 @@ def _draw_expected(axis: Axes, rows: Sequence[Row], look: Look, metric: str) -> 
     spread = np.array([factor * (row["sd"] or 0.0) for row in rows])
     style = {"color": look.colour, "linestyle": look.line, "linewidth": 2.2}
     axis.plot(x, y, marker=look.marker, markersize=5, **style)
-    low, high = np.clip([y - spread, y + spread], 0, factor * bounds_of(metric)[1])
+    low, high = np.clip([y - spread, y + spread], *(factor * bound for bound in bounds_of(metric)))
     axis.fill_between(x, low, high, color=look.colour, alpha=0.18, linewidth=0)

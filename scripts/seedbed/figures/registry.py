@@ -22,6 +22,7 @@ from typing import Any
 from seedbed.config.plan import Plan
 from seedbed.core import wording
 from seedbed.core.tasks import ANSWERS, CLASSES, Task
+from seedbed.core.words import metric_name
 
 COMMON = ("runs", "summary")  # tables that every figure of rule plot_figures is drawn from
 
@@ -55,6 +56,11 @@ def sweeps(plan: Plan) -> bool:
     return len(set(families)) < len(families)
 
 
+def has_metric(plan: Plan) -> bool:
+    """Whether the datasets choose a metric."""
+    return plan.task.chosen_metric is not None
+
+
 def has_test_curves(plan: Plan) -> bool:
     """Where the test split is evaluated while training."""
     return plan.config["evaluation"]["test_curves"]
@@ -73,6 +79,7 @@ class FigureSpec:
         section: of the report, as its sections ask for their figures (`report.parts.figures`).
         outputs: of the tasks that it is drawn for; None for all.
         when: whether an experiment of these tasks has it.
+        chosen: whether it is drawn where datasets choose a metric, or where they do not; None for both.
         tables: what it is drawn from beside COMMON.
         rule: the rule that draws it.
     """
@@ -82,16 +89,20 @@ class FigureSpec:
     section: str
     outputs: str | None = None
     when: Callable[[Plan], bool] = always
+    chosen: bool | None = None
     tables: tuple[str, ...] = ()
     rule: str = "plot_figures"
 
     def title_for(self, task: Task) -> str:
         """The title in the report of a task, see data/titles.yaml."""
-        return task.figure_titles.get(self.name) or wording.data("figures/titles")[self.name]
+        own = task.figure_titles.get(self.name)
+        metric = metric_name(task.selection)
+        return own or wording.fill(wording.data("figures/titles")[self.name], metric=metric)
 
     def is_drawn(self, plan: Plan) -> bool:
         """Whether rule plot_figures draws it for this experiment."""
-        return self.rule == "plot_figures" and self.outputs in (None, plan.task.outputs) and self.when(plan)
+        fits = self.outputs in (None, plan.task.outputs) and self.chosen in (None, has_metric(plan))
+        return self.rule == "plot_figures" and fits and self.when(plan)
 
     def function(self) -> Callable[..., Any]:
         """The drawing function; loads the drawing libraries."""
@@ -110,6 +121,14 @@ FIGURES = (
         module="accuracy",
         section="first",
         outputs=CLASSES,
+        chosen=False,
+    ),
+    FigureSpec(
+        "test_metric",
+        module="accuracy",
+        section="first",
+        outputs=CLASSES,
+        chosen=True,
     ),
     FigureSpec(
         "test_scores",
@@ -137,6 +156,15 @@ FIGURES = (
         section="sweep",
         outputs=CLASSES,
         when=sweeps,
+        chosen=False,
+    ),
+    FigureSpec(
+        "test_metric_by_recipe",
+        module="accuracy",
+        section="sweep",
+        outputs=CLASSES,
+        when=sweeps,
+        chosen=True,
     ),
     FigureSpec(
         "test_scores_by_recipe",

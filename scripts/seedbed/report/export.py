@@ -27,6 +27,7 @@ from seedbed.core.wording import Words
 from seedbed.core.words import (
     framework_name,
     level_text,
+    metric_key,
     metric_name,
     p_text,
     recipe_text,
@@ -146,8 +147,8 @@ SUMMARY: Mapping[str, Show] = {
     "binomial_se": _share,
     "ece": _share,
     "ece_of_chance": _share,
-    "majority_share": _share,
-    "bag_of_words": _share,
+    "majority_share": _amount(1),
+    "bag_of_words": _amount(1),
 }
 CONTRASTS: Mapping[str, Show] = {
     "family": _text,
@@ -225,7 +226,7 @@ def _columns(table: str, shown: Mapping[str, Show], task: Task, **values: str) -
     if several:
         values["spread"] = values["unit"]
     texts = words["both"] | words[table]
-    left_out = OF_CLASSES if several else OF_SEVERAL_METRICS
+    left_out = {*(() if several else OF_SEVERAL_METRICS), *(() if task.has_classes else OF_CLASSES)}
     return tuple(
         Column(key, wording.fill(texts[key], **values), show)
         for key, show in shown.items()
@@ -359,7 +360,7 @@ def _printed_metric(metric: str, rows: Sequence[SummaryRow], reporting: Mapping[
     level, _ = _levels(reporting)
     chosen = {_cell_of(row) for row in rows if row.selection == "best"}
     unit, scored = unit_of(metric).value, WORDS.say("scored", metric)
-    ending = "" if metric == "accuracy" else f"_{metric}"
+    ending = "" if metric == "accuracy" else f"_{metric_key(metric)}"
     sampled = any(row.binomial_se is not None for row in rows)
     names = headers("printed", "dataset", "model", "test_set", "framework", "init", "recipe", "seeds")
     interval = header("printed", "interval", level=level)
@@ -453,7 +454,7 @@ def printed_contrasts(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list
 def _printed_family(family: str, metric: str, rows: Sequence[Row], reporting: Mapping[str, Any]) -> Table:
     level, _ = _levels(reporting)
     unit = unit_of(metric).difference
-    ending = "" if metric == "accuracy" else f"_{metric}"
+    ending = "" if metric == "accuracy" else f"_{metric_key(metric)}"
     names = [
         *headers("printed", "dataset", "model", "test_set"),
         *subject_header(family),
@@ -464,7 +465,8 @@ def _printed_family(family: str, metric: str, rows: Sequence[Row], reporting: Ma
     columns = [*names, *(with_unit(text, unit) for text in (difference, interval, over_seeds))]
     columns += headers("printed", "p_value", "p_holm")
     if family == "framework":
-        columns += headers("printed", "margin", "p_equivalence_holm", "verdict")
+        columns.append(with_unit(header("printed", "margin"), unit))
+        columns += headers("printed", "p_equivalence_holm", "verdict")
     body = [
         (
             _both(row, "dataset"),
@@ -524,7 +526,7 @@ def _what_verdicts_are(rows: Sequence[Row], reporting: Mapping[str, Any]) -> lis
 
 
 def _equivalence_cells(row: Row) -> tuple[Cell | None, Cell | None, str | None]:
-    return margin_cell(row["margin"]), p_cell(row["p_equivalence_holm"]), equivalence_word(row)
+    return margin_cell(row["margin"], row["metric"]), p_cell(row["p_equivalence_holm"]), equivalence_word(row)
 
 
 def _both(row: Row, key: str) -> str | None:

@@ -230,6 +230,7 @@ def _caption(experiment: Experiment, rows: Sequence[SummaryRow]) -> str:
     return WORDS.say(
         "first_caption",
         experiment.scored,
+        experiment.metric,
         seeds,
         sizes.pop() if len(sizes) == 1 else "",
         shares.pop() if len(shares) == 1 else None,

@@ -8,6 +8,7 @@ from seedbed.analysis.records import trained_together
 from seedbed.analysis.verdicts import is_withheld
 from seedbed.core import wording
 from seedbed.core.methods import ADAPTERS
+from seedbed.core.words import metric_name
 from seedbed.report import stability
 from seedbed.report.documents.blocks import Table
 from seedbed.report.parts import headers
@@ -50,10 +51,14 @@ def parts(experiment: Experiment, sources: Sources) -> set[str]:
     contrasts = [row for one in experiment.by_metric.values() for row in one.contrasts]
     runs = experiment.runs
     methods = {run.method for run in runs}
+    metric = experiment.task.selection
     found = {
         experiment.task.outputs: True,
         "adapters": not methods.isdisjoint(ADAPTERS),
         "packed": "qlora" in methods,
+        "accuracy": metric == "accuracy",
+        "metrics_of_counts": experiment.task.chosen_metric is not None,
+        "led_by_counts": experiment.task.has_classes and metric != "accuracy",
         "sweep": any(block["swept"] for block in experiment.reporting["recipes"].values()),
         "instability": bool(stability.sweeps(experiment))
         or any(run.unstable or run.diverged for run in runs),
@@ -72,10 +77,16 @@ def parts(experiment: Experiment, sources: Sources) -> set[str]:
     return {part for part, used in found.items() if used}
 
 
-def table(used: Set[str]) -> Table:
-    """The glossary of a report that has these `parts`: term, and meaning with its source."""
+def table(used: Set[str], metric: str) -> Table:
+    """The glossary of a report that has these `parts`: term, and meaning with its source.
+
+    Args:
+        used: see `parts`.
+        metric: that selects.
+    """
+    values = {"rise": stability.RISE, "metric": metric_name(metric)}
     rows = [
-        (f"**{term.term}**", f"{wording.fill(term.meaning, rise=stability.RISE)} {term.source}".rstrip())
+        (f"**{term.term}**", f"{wording.fill(term.meaning, **values)} {term.source}".rstrip())
         for term in terms()
         if (not term.outputs or term.outputs in used)
         and (not term.used_with or not used.isdisjoint(term.used_with))

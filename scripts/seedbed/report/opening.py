@@ -142,12 +142,14 @@ class Baseline:
 
     Attributes:
         name: bag of words, or of characters.
-        bag: its test accuracy, a fraction.
+        metric: by which they are compared.
+        bag: what it has on test.
         beats, level, below: starts, or methods, whose means have the bag above their intervals, in one of
             them, and below them in every framework.
     """
 
     name: str
+    metric: str
     bag: float
     beats: Sequence[str]
     level: Sequence[str]
@@ -169,7 +171,7 @@ def baseline(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baseline | N
         by_start.setdefault(_start(experiment, row), set()).add(_beside(bag, row))
     sides = {start: found.pop() if len(found) == 1 else "level" for start, found in by_start.items()}
     named = {side: [start for start, one in sides.items() if one == side] for side in BESIDE}
-    return Baseline(bag_name(rows[0]), bag, **named)
+    return Baseline(bag_name(rows[0]), rows[0].metric, bag, **named)
 
 
 BESIDE = ("beats", "level", "below")

@@ -16,6 +16,7 @@ from seedbed.core.words import (
     NOTHING,
     capital,
     framework_name,
+    metric_key,
     metric_name,
     recipe_text,
     swept_text,
@@ -116,19 +117,20 @@ def _scores(experiment: Experiment) -> list[Block]:
             blocks.append(Heading(place_text(*place), 3))
         table = _accuracy_table(experiment, rows, f"{scored}_{number}")
         blocks += [*_baselines(experiment, rows), *capped(table, "rows", "summary.csv")]
-        statistics = "statistics" if experiment.metric == "accuracy" else f"statistics_{experiment.metric}"
-        blocks.append(_statistics(experiment, place, f"{statistics}_{number}"))
+        metric = "" if experiment.metric == "accuracy" else f"_{metric_key(experiment.metric)}"
+        blocks.append(_statistics(experiment, place, f"statistics{metric}_{number}"))
     return blocks
 
 
 def table_name(experiment: Experiment, what: str) -> str:
     """A table's name by its metric: test_accuracy."""
-    return f"{what}_{experiment.metric}"
+    return f"{what}_{metric_key(experiment.metric)}"
 
 
 def _score_note(experiment: Experiment) -> list[Block]:
     own_best = any(row.selection == "best" for row in experiment.summary)
-    return [Paragraph(WORDS.say("score_note", experiment.task, own_best))]
+    in_per_cent = all(unit_of(metric).sign for metric in experiment.by_metric)
+    return [Paragraph(WORDS.say("score_note", experiment.task, own_best, in_per_cent))]
 
 
 def places_left_out(places: int) -> Paragraph:
@@ -152,12 +154,14 @@ class Baselines:
     """What the runs of one dataset and model have to beat on test.
 
     Attributes:
+        metric: by which they have to.
         examples: of the test split.
-        majority, bag: accuracies of the majority class and of the bag; None without a bag.
+        majority, bag: what the majority class and the bag have of it; None without a bag.
         bag_name: bag of words, or of characters.
-        means, below: means over seeds, of every recipe; and those of them that are below the bag's accuracy.
+        means, below: means over seeds, of every recipe; and those of them that are below the bag's.
     """
 
+    metric: str
     examples: int
     majority: float
     bag: float | None
@@ -180,6 +184,7 @@ def baselines(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baselines |
     bag = first.bag_of_words
     means = [known(row.mean) for row in _cells_of(experiment, (first.dataset, first.model))]
     return Baselines(
+        metric=first.metric,
         examples=known(experiment.group(first)[0].test_examples),
         majority=first.majority_share,
         bag=bag,
@@ -370,9 +375,13 @@ def run_warnings(experiment: Experiment) -> list[Warned]:
         found.append(Warned(text, lines))
     if weak:
         text = WORDS.say(
-            "not_above_majority", len(weak), experiment.confidence, undecided.remedy_text(experiment, weak)
+            "not_above_majority",
+            len(weak),
+            experiment.confidence,
+            experiment.metric,
+            undecided.remedy_text(experiment, weak),
         )
-        found.append(Warned(text, [_weak(run) for run in weak]))
+        found.append(Warned(text, [_weak(experiment, run) for run in weak]))
     if useless:
         text = WORDS.say("not_above_untrained", len(useless), undecided.remedy_text(experiment, useless))
         found.append(Warned(text, [_useless(run) for run in useless]))
@@ -407,8 +416,9 @@ def _scored(experiment: Experiment, run: RunRow, how: str = "") -> str:
     return WORDS.say("scored_run", _folder(run), experiment.scored, metric, value, unit, how)
 
 
-def _weak(run: RunRow) -> str:
-    return WORDS.say("weak_run", _folder(run), run.value("test_accuracy"), run.test_majority_share)
+def _weak(experiment: Experiment, run: RunRow) -> str:
+    metric, majority = experiment.metric, undecided.majority_of(experiment, run, "all")
+    return WORDS.say("weak_run", _folder(run), metric, run.value(f"test_{metric}"), majority)
 
 
 def _useless(run: RunRow) -> str:

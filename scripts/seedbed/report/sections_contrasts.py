@@ -241,6 +241,7 @@ class Notes:
         replicates: of the Multi-Bootstrap.
         intervals: whether any difference has an interval over seeds and test examples.
         several_metrics: whether the task reports more than one.
+        of_classes: whether they are of classes, not of answers.
         gains: whether gains are compared, whose difference may be 200 points.
         crossed: whether init seeds and data seeds are crossed.
         differences, narrower: how many there are, and how many have an interval that is narrower than the one
@@ -253,6 +254,7 @@ class Notes:
     replicates: int
     intervals: bool
     several_metrics: bool
+    of_classes: bool
     gains: bool
     crossed: bool
     differences: int
@@ -269,6 +271,7 @@ def notes(experiment: Experiment) -> Notes:
         replicates=experiment.reporting["statistics"]["replicates"],
         intervals=any(row["standard_error"] is not None for row in rows),
         several_metrics=len(experiment.by_metric) > 1,
+        of_classes=experiment.task.has_classes,
         gains=any(row["family"] in OF_GAINS for row in rows),
         crossed=any(map(is_over_means, rows)),
         differences=len(rows),
@@ -287,10 +290,13 @@ def equivalence_section(experiment: Experiment) -> list[Block]:
     rows = _best_first([row for row in experiment.contrasts if row["family"] == "framework"])
     if not rows:
         return []
-    interval = equivalence_level(experiment)
+    interval, metric = equivalence_level(experiment), experiment.metric
     of_test = header("equivalence", "of_test", level=interval)
-    names: Header = [*headers("equivalence", "init", "recipe", "difference", "margin")]
-    names.append(interval_header(of_test, unit_of("accuracy").difference))
+    unit = unit_of(metric).difference
+    difference, margin = headers("equivalence", "difference", "margin")
+    names: Header = [*headers("equivalence", "init", "recipe")]
+    names += [with_unit(difference, unit), with_unit(margin, unit)]
+    names.append(interval_header(of_test, unit))
     names += headers("equivalence", "p_equivalence", "p_holm", "verdict")
 
     def line(row: Row) -> list[Any]:
@@ -298,9 +304,9 @@ def equivalence_section(experiment: Experiment) -> list[Block]:
         return [
             *subject(row),
             contrast_recipe(experiment.reporting["recipes"], row),
-            points_cell(row["delta"]),
-            margin_cell(row["margin"]),
-            None if bounds is None else interval_cell(bounds.low, bounds.high),
+            points_cell(row["delta"], metric=metric),
+            margin_cell(row["margin"], metric),
+            None if bounds is None else interval_cell(bounds.low, bounds.high, metric),
             p_cell(row["p_equivalence"]),
             p_cell(row["p_equivalence_holm"]),
             equivalence_word(row),
@@ -308,7 +314,7 @@ def equivalence_section(experiment: Experiment) -> list[Block]:
 
     counts = Counter(equivalence_word(row) or cell_word("not_tested") for row in rows)
     note = WORDS.say("equivalence_note", counts, len(rows), experiment.confidence, interval, experiment.level)
-    caption = WORDS.say("equivalence_caption")
+    caption = WORDS.say("equivalence_caption", experiment.scored, unit)
     table = with_places(rows, "equivalence", names, line, caption=caption, named=2)
     return [
         heading("equivalence"),
@@ -317,9 +323,12 @@ def equivalence_section(experiment: Experiment) -> list[Block]:
     ]
 
 
-def margin_cell(margin: float | None) -> Cell | None:
-    """The margin of equivalence in points."""
-    return None if margin is None else Cell(f"±{100 * margin:.4g}", 100 * margin)
+def margin_cell(margin: float | None, metric: str) -> Cell | None:
+    """The margin of equivalence in the unit of differences of a metric."""
+    if margin is None:
+        return None
+    value = unit_of(metric).factor * margin
+    return Cell(f"±{value:.4g}", value)
 
 
 # --- pairs of runs ------------------------------------------------------------------------------------------

@@ -78,12 +78,14 @@ class Bar:
         words: what such a run is, in the words of the task.
         losses: lowest and highest validation loss before training, in nats; None if unknown, or if no run is
             held to it. Inits, models and weights rounded to 4 bits have each their own.
-        majority: accuracy of the majority class on test, a fraction; None where it is not known.
+        majority: what the majority class has of the metric on test; None where it is not known.
+        metric: the main one.
     """
 
     words: str
     losses: tuple[float, float] | None
     majority: float | None
+    metric: str
 
 
 @dataclass(frozen=True)
@@ -134,9 +136,10 @@ class Unlearned:
         test_examples: of the test set.
         bar: what they are not better than.
         splits: by the splits on which runs are the same throughout, their number.
-        needed: what an accuracy above the majority class takes; None where it is not known, or impossible.
+        needed: what an accuracy above the majority class takes; None where it is not known, or impossible, or
+            another metric is the main one.
         remedy: what to try.
-        weak_bag: accuracy of a bag of words that does not beat the majority class either; None without one.
+        weak_bag: what a bag of words has that does not beat the majority class either; None without one.
     """
 
     kind: str
@@ -163,17 +166,19 @@ def unlearned(experiment: Experiment, runs: Sequence[RunRow], test_set: str) -> 
         test_set: one of TEST_SETS.
     """
     runs = _trained(runs)
-    examples, share = runs[0].tested(test_set)[:2]
+    examples = runs[0].tested(test_set).examples
+    share = majority_of(experiment, runs[0], test_set)
+    metric = experiment.metric
     needed = _needed(experiment, runs, test_set)
     kind = "plain"
     if all(map(is_one_class, runs)):
         kind = "one_class"
-    elif share is not None and needed is None:
+    elif share is not None and needed is None and metric == "accuracy":
         kind = "small_test_set"
     elif share is not None and known(examples) < FEW_EXAMPLES:
         # on so few examples a better one may be chance
-        accuracies = [known(run.value(f"test_accuracy{TEST_SETS[test_set]}")) for run in runs]
-        kind = "by_chance" if max(accuracies) > share else kind
+        values = [known(run.value(f"test_{metric}{TEST_SETS[test_set]}")) for run in runs]
+        kind = "by_chance" if max(values) > share else kind
     return Unlearned(
         kind=kind,
         task=experiment.task,
@@ -187,19 +192,26 @@ def unlearned(experiment: Experiment, runs: Sequence[RunRow], test_set: str) -> 
     )
 
 
+def majority_of(experiment: Experiment, run: RunRow, test_set: str) -> float | None:
+    """What always answering the largest class has of the main metric; None where that is not known."""
+    whole = experiment if test_set == "all" else experiment.without_leaks
+    found = (row.majority_share for row in (whole.summary if whole else ()) if row.dataset == run.dataset)
+    return next(found, None)
+
+
 def _bar(experiment: Experiment, runs: Sequence[RunRow], test_set: str) -> Bar:
     words = experiment.task.words.baseline
     if runs[0].not_above_untrained is None:
-        return Bar(words, None, runs[0].tested(test_set).majority_share)
+        return Bar(words, None, majority_of(experiment, runs[0], test_set), experiment.metric)
     told = [run.untrained_validation_loss for run in runs]
     losses = [loss for loss in told if loss is not None]
-    return Bar(words, (min(losses), max(losses)) if len(losses) == len(told) else None, None)
+    return Bar(words, (min(losses), max(losses)) if len(losses) == len(told) else None, None, "loss")
 
 
 def _needed(experiment: Experiment, runs: Sequence[RunRow], test_set: str) -> Needed | None:
     tested = runs[0].tested(test_set)
     share = tested.majority_share
-    if share is None:
+    if share is None or experiment.metric != "accuracy":
         return None
     examples = known(tested.examples)
     accuracy = needed_accuracy(examples, share, experiment.confidence)
@@ -247,8 +259,8 @@ def _settings(experiment: Experiment, runs: Sequence[RunRow], key: str) -> tuple
 
 
 def _weak_bag(experiment: Experiment, runs: Sequence[RunRow], test_set: str) -> float | None:
-    """Accuracy of a bag of words that does not beat the majority class."""
-    share = runs[0].tested(test_set).majority_share
+    """What a bag of words has of the main metric that does not beat the majority class."""
+    share = majority_of(experiment, runs[0], test_set)
     dataset = runs[0].dataset
     rows = [row for row in experiment.summary if row.dataset == dataset and row.test_set == test_set]
     bag = rows[0].bag_of_words if rows else None

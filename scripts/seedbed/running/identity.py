@@ -41,6 +41,8 @@ NUMBERS = Path(__file__).with_name("numbers.csv")
 SHARED = {
     "adapter_parameters": "training/adapter_parameters.py",
     "auto_classifiers": "models/auto_classifiers.py",
+    "class_metrics": "core/class_metrics.py",
+    "class_weights": "training/class_weights.py",
     "graphs": "training/graphs.py",
     "hardware": "training/hardware.py",
     "initialisation": "training/initialisation.py",

@@ -60,13 +60,18 @@ class Job:
 
     @property
     def task(self) -> Task:
-        """The dataset's task."""
-        return TASKS[self.run["task"]]
+        """The dataset's task, with the metric that the dataset chooses."""
+        return TASKS[self.run["task"]].measured_by(self.run.get("metric"))
 
     @property
     def classes(self) -> int:
         """Classes of the dataset, for classification."""
         return len(files.read_json(self.labels)["names"])
+
+    @functools.cached_property
+    def class_labels(self) -> list[str]:
+        """Labels of the dataset's classes; none if the task has no classes."""
+        return files.read_json(self.labels)["labels"] if self.labels else []
 
     @property
     def method(self) -> Method:

@@ -1,8 +1,14 @@
 """Metrics of a model's outputs, with one function per kind of outputs for all trainers."""
 
+import functools
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
-from seedbed.core.tasks import ANSWERS, CLASSES
+from seedbed.core import class_metrics
+from seedbed.core.tasks import ANSWERS, CLASSES, Task
+
+Measure = Callable[[np.ndarray, np.ndarray], dict[str, float]]
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
@@ -16,8 +22,13 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
     return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
 
-def classification_metrics(logits: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """Accuracy (a fraction) and mean cross-entropy (nats per example).
+def classification_metrics(
+    logits: np.ndarray,
+    labels: np.ndarray,
+    metrics: Sequence[str] = ("accuracy", "loss"),
+    classes: Sequence[str] = (),
+) -> dict[str, float]:
+    """Metrics of classes: loss is the mean cross-entropy (nats per example), whatever the training weighs.
 
     Logits that are not finite give a loss of NaN and count as wrong, since a model that returns NaN has not
     predicted anything.
@@ -25,6 +36,8 @@ def classification_metrics(logits: np.ndarray, labels: np.ndarray) -> dict[str, 
     Args:
         logits: array of shape (examples, classes).
         labels: class indices, shape (examples,).
+        metrics: names, see `METRICS`.
+        classes: labels of the classes, for metrics of one class.
 
     Raises:
         ValueError: no example, or shapes that do not match.
@@ -34,11 +47,14 @@ def classification_metrics(logits: np.ndarray, labels: np.ndarray) -> dict[str, 
     if logits.ndim != 2 or labels.shape != (len(logits),) or len(labels) == 0:
         raise ValueError(f"logits of shape {logits.shape} do not fit labels of shape {labels.shape}")
     finite = np.isfinite(logits).all(axis=1)
-    correct = (logits.argmax(axis=1) == labels) & finite
-    if not finite.all():
-        return {"accuracy": float(correct.mean()), "loss": float("nan")}
-    losses = -log_softmax(logits)[np.arange(len(labels)), labels]
-    return {"accuracy": float(correct.mean()), "loss": float(losses.mean())}
+    predicted = np.where(finite, logits.argmax(axis=1), -1)
+    found = {"accuracy": float((predicted == labels).mean()), "loss": float("nan")}
+    if finite.all():
+        found["loss"] = float(-log_softmax(logits)[np.arange(len(labels)), labels].mean())
+    counts = class_metrics.count(labels, predicted, logits.shape[1])
+    counted = (name for name in metrics if name not in found)
+    found |= {name: float(class_metrics.value(name, counts, classes)) for name in counted}
+    return {name: found[name] for name in metrics}
 
 
 def token_metrics(outputs: np.ndarray, tokens: np.ndarray) -> dict[str, float]:
@@ -69,5 +85,12 @@ def token_metrics(outputs: np.ndarray, tokens: np.ndarray) -> dict[str, float]:
     }
 
 
-# by kind of outputs: maps a split's outputs and labels to metrics
-MEASURES = {CLASSES: classification_metrics, ANSWERS: token_metrics}
+def measure_of(task: Task, classes: Sequence[str] = ()) -> Measure:
+    """What maps a split's outputs and labels to the metrics of a task.
+
+    Args:
+        task: with the metric that its dataset chooses.
+        classes: labels of its classes, if it has any.
+    """
+    of_classes = functools.partial(classification_metrics, metrics=task.metrics, classes=classes)
+    return {CLASSES: of_classes, ANSWERS: token_metrics}[task.outputs]

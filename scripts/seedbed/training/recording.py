@@ -6,7 +6,7 @@ Both frameworks use one recorder, so selection, metrics and files cannot differ 
 import logging
 import math
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from seedbed.core import files
 from seedbed.core.tasks import DEFAULT, METRIC_COLUMNS, TASKS, Task
 from seedbed.training import hardware
 from seedbed.training.events import EventLog
-from seedbed.training.metrics import MEASURES, log_softmax
+from seedbed.training.metrics import log_softmax, measure_of
 from seedbed.training.schedule import learning_rate
 from seedbed.training.stopwatch import Stopwatch
 
@@ -52,6 +52,7 @@ class Recorder:
         ready: the folder that will be published; it must not exist yet.
         device: where the run trains.
         task: the dataset's task.
+        classes: labels of its classes, if it has any.
 
     Attributes:
         resumed: the states from which the run was resumed, {"step", "cause"}.
@@ -65,9 +66,10 @@ class Recorder:
         ready: Path,
         device: torch.device,
         task: Task = TASKS[DEFAULT],
+        classes: Sequence[str] = (),
     ):
         self.settings, self.total_updates, self.ready = settings, total_updates, ready
-        self.device, self.task, self._measure = device, task, MEASURES[task.outputs]
+        self.device, self.task, self._measure = device, task, measure_of(task, classes)
         self.rows: list[dict[str, Any]] = []
         self.selected: Selected | None = None
         self.diverged = False

@@ -169,6 +169,7 @@ def describe_run(
     return {
         "experiment": job.experiment,
         "task": job.task.name,
+        **({"metric": job.run["metric"]} if "metric" in job.run else {}),
         "identity": job.identity,
         "inputs": job.inputs,
         "run": {key: job.run[key] for key in (*RUN_KEYS, "swept")},

@@ -423,6 +423,69 @@ def test_questions_may_have_a_column_of_clusters(questions):
     assert "the column of clusters has another meaning, too" in refused(questions)
 
 
+METRICS = [
+    ("macro_f1", "macro_f1"),
+    ("mcc", "mcc"),
+    ("balanced_accuracy", "balanced_accuracy"),
+    ({"f1_of": "positive"}, "f1_of_positive"),
+]
+
+
+@pytest.mark.parametrize(("asked", "name"), METRICS)
+def test_a_metric_leads_its_experiment_and_stands_in_the_params_of_its_runs(raw, asked, name):
+    before = Plan(copy.deepcopy(raw))
+    raw["datasets"]["reviews_fr"]["metric"] = asked
+    plan = Plan(raw)
+    assert (plan.task.selection, plan.task.reported[0], plan.task.metrics[0]) == (name, name, name)
+    assert set(plan.task.reported) == {name, "accuracy", "macro_f1", "balanced_accuracy", "mcc"}
+    run, earlier = (each._params(each.runs[0]) for each in (plan, before))
+    assert run == earlier | {"metric": name}
+    # the files of the data are the same, so that experiments share them
+    assert plan.shared.definition("datasets", "reviews_fr") == before.shared.definition(
+        "datasets", "reviews_fr"
+    )
+
+
+def test_without_a_metric_nothing_of_a_run_is_another(raw):
+    before = Plan(copy.deepcopy(raw))
+    raw["datasets"]["reviews_fr"]["metric"] = None
+    plan = Plan(raw)
+    assert plan.reporting() == before.reporting()
+    assert [plan._params(run) for run in plan.runs] == [before._params(run) for run in before.runs]
+
+
+@pytest.mark.parametrize(
+    ("asked", "where", "hint"),
+    [
+        ("pearson", "config, datasets.reviews_fr.metric", "macro_f1"),
+        ("macro-f1", "config, datasets.reviews_fr.metric", "did you mean 'macro_f1'"),
+        (
+            {"f1_of": "2"},
+            "config, datasets.reviews_fr.metric.f1_of",
+            "give one of its labels: negative, positive",
+        ),
+        ({"f1": "1"}, "config, datasets.reviews_fr.metric.f1", "f1_of"),
+    ],
+)
+def test_a_metric_that_there_is_not(raw, asked, where, hint):
+    raw["datasets"]["reviews_fr"]["metric"] = asked
+    error = refusal(raw)
+    assert error.where == where
+    assert hint in str(error)
+
+
+def test_a_task_without_choices_has_no_metric(questions):
+    questions["datasets"]["asked"]["metric"] = "macro_f1"
+    assert refusal(questions).where == "config, datasets.asked.metric"
+
+
+def test_datasets_of_a_grid_share_their_metric(raw):
+    raw["datasets"]["others"] = {**raw["datasets"]["reviews_fr"], "metric": "mcc"}
+    raw["grid"]["datasets"] = ["reviews_fr", "others"]
+    error = refusal(raw)
+    assert error.found == "reviews_fr (none), others (mcc)"
+
+
 # --- models that Transformers alone trains ---
 
 

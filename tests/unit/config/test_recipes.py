@@ -241,3 +241,13 @@ def test_a_sweep_that_names_no_key(questions, recipe, sweep, where, told):
     error = refusal(questions)
     assert told in str(error)
     assert error.where == f"config, recipes.{recipe}.{where}"
+
+
+def test_class_weights_are_part_of_a_recipe_only_if_they_are_asked_for(raw, questions):
+    assert "class_weight" not in resolve_config(raw)["recipes"]["demo"]
+    raw["recipes"]["demo"]["sweep"] = {"class_weight": [None, "balanced"]}
+    recipes = resolve_config(raw)["recipes"]
+    assert "class_weight" not in recipes["demo.class_weight=null"]
+    assert recipes["demo.class_weight=balanced"]["class_weight"] == "balanced"
+    questions["recipes"]["whole"]["class_weight"] = "balanced"  # a question has no class
+    assert "class_weight" not in resolve_config(questions)["recipes"]["whole"]

@@ -95,3 +95,19 @@ def test_a_p_value_has_two_digits_rounded_half_up_and_is_neither_zero_nor_the_le
 )
 def test_how_numbers_look(shown, expected):
     assert shown == expected
+
+
+def test_a_correlation_has_three_decimals_and_may_be_negative():
+    assert words.value_text("mcc", -0.0126) == "−0.013"
+    assert words.value_text("mcc", -0.0001) == "0.000"
+    assert words.mean_sd("mcc", 0.5, 0.0201) == "0.500 ± 0.020"
+    assert words.difference_text("mcc", 0.0206) == "+0.021"
+    assert words.value_range("mcc", -1.2, 0.3) == "−1.000 to 0.300"
+    assert (words.difference_bound("mcc"), words.difference_bound("mcc", of_gains=True)) == (2.0, 4.0)
+    assert words.axis_label("test", "mcc") == "test Matthews correlation\nhigher is better"
+
+
+def test_the_f1_of_a_class_is_a_share_that_names_it():
+    assert words.metric_name("f1_of_très bon") == "F1 of très bon"
+    assert words.value_text("f1_of_très bon", 0.5) == "50.0%"
+    assert words.metric_key("f1_of_+/-") == "f1_of__"

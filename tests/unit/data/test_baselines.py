@@ -26,7 +26,12 @@ def test_words_that_tell_the_classes():
         "validation": examples(("bon", 1), ("mauvais", 0)),
         "test": examples(("BON", 1), ("très mauvais", 0), ("mauvais", 1), ("beau", 1)),
     }
-    assert values(bag_of_words(splits)) == {
+    found = values(bag_of_words(splits))
+    # rows are labels: "mauvais" of class 1 is taken for class 0
+    counts = {"validation": "[[1, 0], [0, 1]]", "test": "[[1, 0], [1, 2]]"}
+    for split, table in counts.items():
+        assert {found.pop((split, f"counts C={c:g}")) for c in INVERSE_REGULARISATION} == {table}
+    assert found == {
         ("train", "C"): INVERSE_REGULARISATION[0],  # all reach 1.0, and the smallest wins ties
         ("validation", "accuracy"): 1.0,
         ("test", "accuracy"): 0.75,
@@ -45,6 +50,7 @@ def test_accuracy_without_leaks():
     key = ("test", "accuracy_without_leaks")
     assert values(bag_of_words(splits, {"x-0", "train-7"}))[key] == pytest.approx(2 / 3)
     assert values(bag_of_words(splits, {"x-2"}))[key] == 1.0
+    assert values(bag_of_words(splits, {"x-2"}))["test", "counts_without_leaks C=10"] == "[[1, 0], [0, 2]]"
     assert key not in values(bag_of_words(splits, {"x-0", "x-1", "x-2", "x-3"}))
 
 

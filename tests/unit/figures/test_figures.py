@@ -889,7 +889,7 @@ def test_one_seed_has_a_profile_without_a_band(tmp_path):
     assert not any(axis.collections for axis in figure.axes)
     plt.close(figure)
     calls = captioned("performance_profile", read(made))["profiles.performance_profile"]
-    assert [level for _, _, level, _ in calls] == [None]
+    assert [level for _, _, _, level, _ in calls] == [None]
 
 
 def test_expected_validation_is_a_line_an_init_with_a_band_of_one_deviation(sweep):

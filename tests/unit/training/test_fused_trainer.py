@@ -13,7 +13,7 @@ import torch
 from builders import tiered
 from builders_graphs import captures  # noqa: F401 - a fixture
 from builders_stops import ALWAYS, NEVER, outcome, record, watched  # noqa: F401 - a fixture
-from builders_training import SHAPE, SIZES, make_fairseq_job, make_job, make_run
+from builders_training import LABELS, SHAPE, SIZES, make_fairseq_job, make_job, make_run
 
 from seedbed.core import interruption
 from seedbed.core.errors import SeedbedError
@@ -73,6 +73,33 @@ def assert_same_numbers(one, other, tolerance=2e-4):
     losses = [frame.loc[frame["metric"] == "loss", "value"].to_numpy() for frame in metrics]
     np.testing.assert_allclose(losses[0], losses[1], atol=tolerance)
     assert record(one)["selected"]["step"] == record(other)["selected"]["step"]
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_class_weights_and_a_chosen_metric_are_those_of_separate_runs(tmp_path, monkeypatch, framework):
+    monkeypatch.setitem(LABELS, "pattern", (0, 0, 0, 0, 1))
+    settings = {**NO_DROPOUT, "metric": "macro_f1"}
+    weighted = {**settings, "class_weight": "balanced"}
+    seeds = SEEDS[:2]
+    separate = jobs_of(tmp_path, framework, "separate", seeds, None, **weighted)
+    together = jobs_of(tmp_path, framework, "together", seeds, seeds, **weighted)
+    alike = jobs_of(tmp_path, framework, "alike", seeds, seeds, **settings)
+    train_separately(separate)
+    fused.train(together)
+    fused.train(alike)
+    for one, other, plain in zip(separate, together, alike, strict=True):
+        assert_same_numbers(one, other)
+        assert not np.allclose(predictions(one).iloc[:, -1], predictions(plain).iloc[:, -1], atol=1e-3)
+        told = record(one)
+        assert told["metric"] == told["selected"]["metric"] == "macro_f1"
+        assert told["settings"]["class_weight"] == "balanced"
+        assert list(told["test"]) == ["macro_f1", "accuracy", "balanced_accuracy", "mcc", "loss"]
+        # the loss of an evaluation is not weighted
+        test = predictions(one).query("split == 'test'")
+        of_label = np.where(
+            test["label"] == "positive", test["probability_positive"], test["probability_negative"]
+        )
+        assert told["test"]["loss"] == pytest.approx(-np.log(of_label).mean(), rel=1e-6)
 
 
 @pytest.mark.parametrize("init", ["pretrained", "random"])

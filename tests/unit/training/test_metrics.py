@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax as scipy_log_softmax
 
-from seedbed.training.metrics import classification_metrics, log_softmax
+from seedbed.core.tasks import TASKS
+from seedbed.training.metrics import classification_metrics, log_softmax, measure_of
 
 
 def test_metrics_by_hand():
@@ -40,3 +41,17 @@ def test_logits_that_are_not_finite_are_wrong_and_make_the_loss_nan():
 def test_shapes_that_do_not_fit_are_errors(logits, labels):
     with pytest.raises(ValueError, match="do not fit"):
         classification_metrics(logits, np.array(labels))
+
+
+def test_the_metric_of_a_task_is_measured_with_all_that_it_may_choose():
+    task = TASKS["classification"].measured_by("f1_of_spam")
+    logits = np.log([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4], [np.nan, np.nan]])
+    with np.errstate(invalid="ignore"):
+        found = measure_of(task, ["ham", "spam"])(logits, np.array([0, 0, 1, 1, 1]))
+    assert tuple(found) == task.metrics
+    # spam: one of three is found, and nothing else is taken for it; ham: two of three are ham
+    assert found["f1_of_spam"] == pytest.approx(2 * 1 / (1 + 3))
+    assert found["macro_f1"] == pytest.approx((found["f1_of_spam"] + 2 * 2 / (3 + 2)) / 2)
+    assert found["balanced_accuracy"] == pytest.approx((1 + 1 / 3) / 2)
+    assert found["accuracy"] == pytest.approx(3 / 5)
+    assert math.isnan(found["loss"])

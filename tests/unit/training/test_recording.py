@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from seedbed.core.files import publish_folder
+from seedbed.core.tasks import TASKS
 from seedbed.training import hardware
 from seedbed.training.recording import Recorder, prediction_rows
 
@@ -191,3 +192,21 @@ def test_logits_that_are_not_finite_predict_nothing():
     logits = np.array([[np.nan, 0], [0, 1], [2, 0]])
     rows = prediction_rows("test", list("abc"), [0, 1, 0], logits, ["no", "yes"])
     assert [row["prediction"] for row in rows] == [None, "yes", "no"]
+
+
+def test_the_metric_of_the_task_selects(tmp_path):
+    labels = np.array([0] * 8 + [1] * 2)
+    task = TASKS["classification"].measured_by("macro_f1")
+    recorder = Recorder(SETTINGS, 40, tmp_path / "run", torch.device("cpu"), task, ["often", "rare"])
+    # first one class throughout, with 80% right; then both rare ones are found, with 70% right
+    wrong = {1: [8, 9], 2: [0, 1, 2]}
+    for number, places in wrong.items():
+        predicted = np.where(np.isin(np.arange(10), places), 1 - labels, labels)
+        logits = np.eye(2)[predicted]
+        recorder.evaluated("validation", logits, labels, number, number, lambda: {"w": torch.zeros(1)})
+    assert recorder.selected.step == 2
+    assert recorder.selected.reason == "best validation macro_f1"
+    told = {row["metric"]: row["value"] for row in recorder.rows if row["step"] == 1}
+    assert told["accuracy"] == 0.8
+    assert told["macro_f1"] == pytest.approx((2 * 8 / 18 + 0) / 2)
+    assert told["mcc"] == 0.0

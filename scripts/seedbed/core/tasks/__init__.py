@@ -10,6 +10,7 @@ from typing import Any
 
 from seedbed.core.tasks.metrics import (
     ANSWER_COLUMNS,
+    CORRELATION,
     FRACTION,
     GROUP_COLUMN,
     METRIC_COLUMNS,
@@ -17,12 +18,15 @@ from seedbed.core.tasks.metrics import (
     NATS,
     PERPLEXITY,
     Metric,
+    class_of_metric,
+    metric_named,
 )
 from seedbed.core.tasks.task import ANSWERS, CLASSES, Task, Words
 
 __all__ = [
-    "ANSWERS", "ANSWER_COLUMNS", "CLASSES", "DEFAULT", "FRACTION", "GROUP_COLUMN", "METRICS",
-    "METRIC_COLUMNS", "NATS", "NO_PREDICTION", "PERPLEXITY", "TASKS", "Metric", "Task", "Words", "task_of",
+    "ANSWERS", "ANSWER_COLUMNS", "CLASSES", "CORRELATION", "DEFAULT", "FRACTION", "GROUP_COLUMN", "METRICS",
+    "METRIC_COLUMNS", "NATS", "NO_PREDICTION", "PERPLEXITY", "TASKS", "Metric", "Task", "Words",
+    "class_of_metric", "metric_named", "task_of",
 ]  # fmt: skip
 
 NO_PREDICTION = "none"  # replaces a class in tables if a model returned no number
@@ -42,9 +46,10 @@ TASKS = _found()
 
 
 def task_of(reporting: Mapping[str, Any]) -> Task:
-    """The task of an experiment, shared by all datasets of its grid.
+    """The task of an experiment with its main metric, both shared by all datasets of its grid.
 
     Args:
         reporting: `Plan.reporting()`, or a resolved config.
     """
-    return TASKS[reporting["datasets"][reporting["grid"]["datasets"][0]]["task"]]
+    dataset = reporting["datasets"][reporting["grid"]["datasets"][0]]
+    return TASKS[dataset["task"]].measured_by(dataset.get("metric"))

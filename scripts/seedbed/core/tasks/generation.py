@@ -11,6 +11,7 @@ TASK = Task(
     tie_break="token_accuracy",
     final=("exact_match", "f1"),
     reported=("loss", "token_accuracy", "exact_match", "f1"),
+    choices=(),
     formats=("causal",),
     rules={"transformers": "finetune_causal"},
     methods=("full", "lora", "qlora", "none"),

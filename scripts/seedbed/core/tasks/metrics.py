@@ -1,6 +1,8 @@
 """Each metric's direction, unit and name, and the columns of a run's tables."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 # of a run's metrics.csv
 METRIC_COLUMNS = ("step", "epoch", "split", "metric", "value", "learning_rate", "seconds")
@@ -10,7 +12,9 @@ ANSWER_COLUMNS = (
 )  # fmt: skip
 # beside these: examples of one group share a text and are no independent evidence; a file may lack it
 GROUP_COLUMN = "group"
-FRACTION, NATS, PERPLEXITY = "fraction", "nats", "perplexity"
+FRACTION, NATS, PERPLEXITY, CORRELATION = "fraction", "nats", "perplexity", "correlation"
+# before the label of a class, in the name of the class's F1
+F1_OF = "f1_of_"
 
 
 @dataclass(frozen=True)
@@ -22,11 +26,36 @@ class Metric:
     words: str
 
 
-METRICS = {
-    "accuracy": Metric(+1, FRACTION, "accuracy"),
-    "loss": Metric(-1, NATS, "loss"),
-    "perplexity": Metric(-1, PERPLEXITY, "perplexity"),
-    "token_accuracy": Metric(+1, FRACTION, "token accuracy"),
-    "exact_match": Metric(+1, FRACTION, "exact match"),
-    "f1": Metric(+1, FRACTION, "F1"),
-}
+class _Metrics(dict[str, Metric]):
+    """Metrics by name; the F1 of a class has the class's label in its name, which may be any."""
+
+    def __missing__(self, name: str) -> Metric:
+        label = class_of_metric(name)
+        if label is None:
+            raise KeyError(name)
+        return Metric(+1, FRACTION, f"F1 of {label}")
+
+
+def class_of_metric(name: str) -> str | None:
+    """The label of the class of which a metric is the F1; None for other metrics."""
+    return name.removeprefix(F1_OF) if name.startswith(F1_OF) else None
+
+
+def metric_named(asked: str | Mapping[str, Any]) -> str:
+    """The name of a metric of the config: itself, or that of {f1_of: LABEL}."""
+    return asked if isinstance(asked, str) else f"{F1_OF}{asked['f1_of']}"
+
+
+METRICS = _Metrics(
+    {
+        "accuracy": Metric(+1, FRACTION, "accuracy"),
+        "loss": Metric(-1, NATS, "loss"),
+        "perplexity": Metric(-1, PERPLEXITY, "perplexity"),
+        "token_accuracy": Metric(+1, FRACTION, "token accuracy"),
+        "exact_match": Metric(+1, FRACTION, "exact match"),
+        "f1": Metric(+1, FRACTION, "F1"),
+        "macro_f1": Metric(+1, FRACTION, "macro-F1"),
+        "balanced_accuracy": Metric(+1, FRACTION, "balanced accuracy"),
+        "mcc": Metric(+1, CORRELATION, "Matthews correlation"),
+    }
+)

@@ -5,7 +5,8 @@ code to train, measure and read it; a task with a new kind of output needs such 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from seedbed.core.tasks.metrics import METRICS
 
@@ -53,6 +54,8 @@ class Task:
         selection, tie_break: the metrics that select the checkpoint on validation, and that break ties.
         final: slow metrics, measured only for the selected checkpoint: of generated answers.
         reported: test metrics that tables compare; the first one is the main metric.
+        choices: metrics that a dataset may choose as the main one, beside the F1 of one of its classes.
+        chosen_metric: the chosen one; None: the task's own.
 
         formats: formats of models that the task takes.
         rules: the rule that fine-tunes, by framework; other frameworks cannot train the task.
@@ -89,6 +92,7 @@ class Task:
     tie_break: str
     final: tuple[str, ...]
     reported: tuple[str, ...]
+    choices: tuple[str, ...]
 
     formats: tuple[str, ...]
     rules: Mapping[str, str] = field(hash=False)
@@ -114,6 +118,26 @@ class Task:
     sections: tuple[str, ...]
     files: Mapping[str, str | None] = field(hash=False)
     words: Words
+    chosen_metric: str | None = None
+
+    def measured_by(self, metric: str | None) -> Self:
+        """The task with another main metric, which selects the checkpoint; None: the task's own.
+
+        All other choices are measured and reported beside it.
+        """
+        if metric is None:
+            return self
+        reported = (metric, *(name for name in self.choices if name != metric))
+        curves = tuple((split, metric if name == self.selection else name) for split, name in self.curves)
+        return replace(
+            self,
+            metrics=(*reported, self.tie_break),
+            selection=metric,
+            reported=reported,
+            counted=reported,
+            curves=curves,
+            chosen_metric=metric,
+        )
 
     @property
     def has_classes(self) -> bool:

@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from seedbed.core import files, interruption
 from seedbed.running.jobs import PREDICTED, Job
 from seedbed.training import adapter_parameters, differences, graphs, hardware, results, token_ids
+from seedbed.training.class_weights import class_weights
 from seedbed.training.differences import Difference, difference
 from seedbed.training.fused.model import (  # fmt: skip
     Classifier,
@@ -103,13 +104,16 @@ class Group:
         self.runs = [
             SeedRun(
                 job,
-                Recorder(job.settings, self.total, job.work / "run", self.device, job.task),
+                Recorder(job.settings, self.total, job.work / "run", self.device, job.task, job.class_labels),
                 self.seeds.index([job.run["init_seed"], job.run["data_seed"]]),
             )
             for job in self.jobs
         ]
         self.clock = self.runs[0].recorder.clock
         self.texts = {name: Texts(split.ids, self.device) for name, split in self.splits.items()}
+        self._class_weights = class_weights(
+            self.settings, self.splits["train"].labels, job.classes, self.device
+        )
         self._train_labels = torch.tensor(self.splits["train"].labels, device=self.device)
         self._build()
         self.progress = self._progress()
@@ -242,7 +246,9 @@ class Group:
         with self._precision():
             logits = self.model.logits(batch)
         labels, shares = tensors["labels"].flatten(), tensors["shares"].flatten()
-        losses = F.cross_entropy(logits.float().flatten(0, 1), labels, reduction="none")
+        losses = F.cross_entropy(
+            logits.float().flatten(0, 1), labels, weight=self._class_weights, reduction="none"
+        )
         return (losses * shares).sum(), logits
 
     def _going_on(self) -> list[SeedRun]:

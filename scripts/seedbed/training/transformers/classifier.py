@@ -22,6 +22,7 @@ from seedbed.training import (
     results,
     token_ids,
 )
+from seedbed.training.class_weights import class_weights, mean_loss
 from seedbed.training.graphs import Graphed, Tensors
 from seedbed.training.packing import Texts
 from seedbed.training.progress import start
@@ -67,7 +68,7 @@ def train_run(job: Job) -> None:
 
 
 class Finetuner(RecipeTrainer):
-    """Trains a classifier by its mean cross-entropy."""
+    """Trains a classifier by its mean cross-entropy, in which classes may have weights."""
 
     def examples(self, split: Split) -> list[tuple[list[int], int]]:
         """Token ids and label of each example."""
@@ -135,7 +136,13 @@ class Finetuner(RecipeTrainer):
     def _loss_and_logits(self, batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean cross-entropy and logits of a batch; the operations depend only on its shapes."""
         logits = self.packed_logits(packing.padded(batch["input_ids"], self._pad))
-        return torch.nn.functional.cross_entropy(logits, batch["labels"]), logits
+        return mean_loss(logits, batch["labels"], self._class_weights), logits
+
+    @functools.cached_property
+    def _class_weights(self) -> torch.Tensor | None:
+        """Weights of the classes in the loss; None where all examples count alike."""
+        labels = self.splits["train"].labels
+        return class_weights(self.job.settings, labels, self.job.classes, self.args.device)
 
     def training_step(self, model: Any, inputs: dict[str, Any], *more: Any, **options: Any) -> torch.Tensor:
         """RecipeTrainer's step, or one graph."""
@@ -156,7 +163,7 @@ class Finetuner(RecipeTrainer):
             logits = self.packed_logits(inputs["packed"])
         else:
             logits = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]).logits
-        return torch.nn.functional.cross_entropy(logits.float(), labels), logits, labels
+        return mean_loss(logits.float(), labels, self._class_weights), logits, labels
 
     def predict_split(self, split: Split) -> np.ndarray:
         """Logits, (examples, classes)."""
