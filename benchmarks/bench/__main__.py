@@ -9,9 +9,10 @@
 
 The lab's way is plain `fairseq-train` with the lab's flags, test set read every epoch, nothing saved; and
 plain Transformers' Trainer as run_glue.py sets it up: float32, every input padded to the longest allowed,
-evaluation at batch size 8, nothing saved. Both have the recipe's hyperparameters, the token ids, binarized
-data and converted checkpoint that Seedbed's preparation made, and as many threads as a run of Seedbed; each
-run is a process of its own. Seedbed runs as its user runs it, through Snakemake.
+evaluation at batch size 8, nothing saved; with --lab-lean the recipe's precision, every batch padded to its
+own longest input, evaluation at Seedbed's batch size. Both have the recipe's hyperparameters, the token ids,
+binarized data and converted checkpoint that Seedbed's preparation made, and as many threads as a run of
+Seedbed; each run is a process of its own. Seedbed runs as its user runs it, through Snakemake.
 """
 
 import argparse
@@ -117,6 +118,8 @@ def _kind(kinds: argparse._SubParsersAction, name: str, function: object) -> arg
                      help="a setting of the config, such as gpus.runs_per_gpu=6; repeatable")  # fmt: skip
     one.add_argument("--cores", type=int, default=cores_of_machine(), help="for Snakemake")
     one.add_argument("--lab-workers", type=int, default=0, help="--num-workers of plain fairseq-train")
+    one.add_argument("--lab-lean", action="store_true", help="plain Trainer in the recipe's precision, every "
+                     "batch padded to its own longest text, evaluation at Seedbed's batch size")  # fmt: skip
     one.add_argument("--profile", help="of Snakemake; on a GPU profiles/local-gpu, '' for none")
     one.set_defaults(function=function)
     return one

@@ -38,7 +38,12 @@ def train(asked: argparse.Namespace) -> None:
     asked.csv.parent.mkdir(parents=True, exist_ok=True)
     overlay = merged({"experiment": "bench_grid"}, base_overlay(asked, bool(machine["gpus"])))
     work = make_workload(
-        asked.folder.resolve(), asked.configfile, overlay, asked.cores, lab_workers=asked.lab_workers
+        asked.folder.resolve(),
+        asked.configfile,
+        overlay,
+        asked.cores,
+        lab_workers=asked.lab_workers,
+        lab_lean=asked.lab_lean,
     )
     trained = {
         "dataset": work.dataset,

@@ -20,11 +20,13 @@ class Observer:
 
     Attributes:
         epochs: {split: {"accuracy": a fraction, "loss": of the framework's own unit}}, one an epoch.
+        training: whether batches are trained on now.
         real, padded: tokens of training batches without and with padding.
     """
 
     def __init__(self) -> None:
         self.clock = stopwatch.Stopwatch("start_up")
+        self.training = False
         self.epochs: list[dict[str, dict[str, float]]] = []
         self.real = self.padded = self.updates = self.evaluated = self.seen = 0
 

@@ -4,9 +4,13 @@ The plain Trainer as run_glue.py sets it up: float32, every input padded to the 
 batches, evaluation at the Trainer's own batch size of 8, on validation after every epoch, prediction of test
 at the end, nothing saved. The hyperparameters are the recipe's.
 
+With run_glue.py's options for speed (lean) it trains in the recipe's precision, pads a batch to its longest
+text, and evaluates as many examples at a time as Seedbed does.
+
 SETTINGS.json: tokens and weights (folders), classes, limit (tokens of an input), settings (the recipe), init,
-seed, cpu, output. If they are true: test_every_epoch; recipe_weights: the run starts from the weights from
-which Seedbed's run of the seed starts, not from those that Transformers draws.
+seed, cpu, output, evaluation_batch (examples; null: not lean). If they are true: test_every_epoch;
+recipe_weights: the run starts from the weights from which Seedbed's run of the seed starts, not from those
+that Transformers draws.
 """
 
 import json
@@ -19,6 +23,7 @@ from phases import Observer
 sys.modules.setdefault("bitsandbytes", None)  # Seedbed's runs leave it out as well; it takes two seconds
 
 import numpy as np  # noqa: E402
+import torch  # noqa: E402
 from transformers import (  # noqa: E402
     RobertaConfig,
     RobertaForSequenceClassification,
@@ -33,23 +38,39 @@ from seedbed.core import files  # noqa: E402
 from seedbed.core.naming import PAD  # noqa: E402
 from seedbed.core.truncation import truncate  # noqa: E402
 from seedbed.training.schedule import warmup_updates  # noqa: E402
+from seedbed.training.token_ids import pad  # noqa: E402
 
 
-def padded(path: Path, limit: int) -> tuple[list[dict[str, Any]], int]:
-    """A split with every input padded to `limit` tokens, and its tokens without padding.
+def read(path: Path, limit: int, pads: bool) -> tuple[list[dict[str, Any]], int]:
+    """A split, perhaps with every input padded to `limit` tokens, and its tokens without padding.
 
     A list is read faster than the files of `datasets` from which run_glue.py reads.
     """
     rows = [(truncate(row["ids"], limit), row["label"]) for row in files.read_jsonl(path)]
     examples = [
         {
-            "input_ids": ids + [PAD] * (limit - len(ids)),
-            "attention_mask": [1] * len(ids) + [0] * (limit - len(ids)),
+            "input_ids": ids + [PAD] * (limit - len(ids)) * pads,
+            "attention_mask": [1] * len(ids) + [0] * (limit - len(ids)) * pads,
             "label": label,
         }
         for ids, label in rows
     ]
     return examples, sum(len(ids) for ids, _ in rows)
+
+
+class LongestOfBatch:
+    """Pads a batch to its longest input, as DataCollatorWithPadding does, and counts training tokens."""
+
+    def __init__(self, observer: Observer):
+        self.observer = observer
+
+    def __call__(self, batch: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        ids = pad([one["input_ids"] for one in batch])
+        if self.observer.training:
+            self.observer.real += sum(len(one["input_ids"]) for one in batch)
+            self.observer.padded += ids.numel()
+        labels = torch.tensor([one["label"] for one in batch])
+        return {"input_ids": ids, "attention_mask": ids.ne(PAD).long(), "labels": labels}
 
 
 class Phases(TrainerCallback):
@@ -59,9 +80,11 @@ class Phases(TrainerCallback):
         self.observer = observer
 
     def on_epoch_begin(self, *args: Any, **kwargs: Any) -> None:
+        self.observer.training = True
         self.observer.clock.switch("train")
 
     def on_epoch_end(self, *args: Any, **kwargs: Any) -> None:
+        self.observer.training = False
         self.observer.clock.switch("evaluate")
 
 
@@ -89,7 +112,21 @@ def training_arguments(asked: dict[str, Any], updates: int) -> TrainingArguments
         report_to="none",
         seed=asked["seed"],
         use_cpu=asked["cpu"],
+        **lean(asked),
     )
+
+
+def lean(asked: dict[str, Any]) -> dict[str, Any]:
+    """run_glue.py's options for speed, where they are asked for."""
+    if not asked["evaluation_batch"]:
+        return {}
+    precision = asked["settings"]["precision"]
+    return {
+        "per_device_eval_batch_size": asked["evaluation_batch"],
+        "bf16": precision == "bfloat16",
+        "fp16": precision == "float16",
+        "tf32": precision == "tf32" or None,
+    }
 
 
 def initial_model(asked: dict[str, Any]) -> RobertaForSequenceClassification:
@@ -116,19 +153,23 @@ def train(report: str, asked: dict[str, Any]) -> None:
     """Train, evaluate, predict test, and write what was observed."""
     observer = Observer()
     recipe, limit, tokens = asked["settings"], asked["limit"], Path(asked["tokens"])
-    splits = {name: padded(tokens / f"{name}.jsonl", limit) for name in ("train", "validation", "test")}
+    splits = {
+        name: read(tokens / f"{name}.jsonl", limit, not asked["evaluation_batch"])
+        for name in ("train", "validation", "test")
+    }
     data = {name: split for name, (split, _) in splits.items()}
     set_seed(asked["seed"])
     model = initial_model(asked)
     updates = recipe["epochs"] * -(-len(data["train"]) // recipe["batch_size"])
     evaluated = ["validation", "test"] if asked.get("test_every_epoch") else ["validation"]
+    collator = LongestOfBatch(observer) if asked["evaluation_batch"] else default_data_collator
     trainer = Trainer(
         model=model,
         args=training_arguments(asked, updates),
         train_dataset=data["train"],
         eval_dataset={name: data[name] for name in evaluated},
         compute_metrics=accuracy,
-        data_collator=default_data_collator,
+        data_collator=collator,
         callbacks=[Phases(observer)],
     )
     trainer.train()
@@ -138,7 +179,8 @@ def train(report: str, asked: dict[str, Any]) -> None:
         evaluated.append("test")
     epochs = recipe["epochs"]
     observer.updates, observer.seen = trainer.state.global_step, epochs * len(data["train"])
-    observer.real, observer.padded = epochs * splits["train"][1], observer.seen * limit
+    if not asked["evaluation_batch"]:
+        observer.real, observer.padded = epochs * splits["train"][1], observer.seen * limit
     times = {"validation": epochs, "test": epochs if asked.get("test_every_epoch") else 1}
     observer.evaluated = sum(times[name] * len(data[name]) for name in evaluated)
     observer.epochs = epochs_of(trainer.state.log_history, evaluated)

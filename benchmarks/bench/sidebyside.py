@@ -68,6 +68,7 @@ def command(asked: argparse.Namespace) -> None:
         asked.cores,
         default_profile(asked, on_gpu),
         asked.lab_workers,
+        asked.lab_lean,
     )
     check(work, mode, on_gpu)
     files.write_json(folder / "machine.json", machine)
@@ -88,6 +89,7 @@ def measured(work: Workload, asked: argparse.Namespace, machine: Mapping[str, An
         "cores": work.cores,
         "profile": work.profile,
         "lab_workers": work.lab_workers,
+        "lab_lean": work.lab_lean,
         "options": [asked.repeats, asked.runs, asked.slice],
         "machine": {key: machine[key] for key in ("cpu", "gpus", "usable_cpus", "versions", "code")},
     }
@@ -202,6 +204,9 @@ def _seedbed_rows(
     if seed is not None:  # the second of patience would let a run of the call before in
         made = [record for record in made if record["run"]["init_seed"] == seed]
     made.sort(key=lambda record: record["written"])
+    diverged = [record["folder"] for record in made if record["diverged"]]
+    if diverged:
+        raise BenchError(f"{diverged[0]}: the run diverged and stopped early, so that its time tells nothing")
     processes = sorted(
         (end, end - begin, cpu) for name, begin, end, cpu in usage.snakemake.scripts if name == "finetune"
     )
@@ -257,7 +262,9 @@ def sliced(
             "batches": {"runs": 1, "at_once": 1},
         },
     )
-    part = make_workload(work.folder, work.configs, overlay, work.cores, work.profile, work.lab_workers)
+    part = make_workload(
+        work.folder, work.configs, overlay, work.cores, work.profile, work.lab_workers, work.lab_lean
+    )
     return part, sizes
 
 
@@ -364,7 +371,8 @@ def _grid(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Pro
     told = [
         f"The whole of {work.dataset}: {sizes['train']:,} / {sizes['validation']:,} / {sizes['test']:,} "
         f"examples, {work.updates(sizes):,} updates a run. (a): {len(timed)} a framework, {at_once} at a "
-        f"time with {work.config['threads']} thread(s), --num-workers {work.lab_workers}; their sum stands "
+        f"time with {work.config['threads']} thread(s), --num-workers {work.lab_workers}"
+        f"{', --lab-lean' if work.lab_lean else ''}; their sum stands "
         f"for the grid. (b): {counts.total()} runs with Snakemake on {asked.cores} cores"
         f"{', profile ' + work.profile if work.profile else ''}; "
         f"a run's times are those {'alone, of as many runs as of (a)' if alone else 'beside others'}. "

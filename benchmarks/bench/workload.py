@@ -63,6 +63,7 @@ class Workload:
         profile: Snakemake's, or none.
         cores: for Snakemake.
         lab_workers: processes that load the batches of plain fairseq-train.
+        lab_lean: whether plain Trainer takes the options that make it faster, see plain_transformers.
     """
 
     folder: Path
@@ -72,6 +73,7 @@ class Workload:
     profile: str
     cores: int
     lab_workers: int = 0
+    lab_lean: bool = False
 
     @property
     def experiment(self) -> str:
@@ -139,6 +141,7 @@ def make_workload(
     cores: int,
     profile: str = "",
     lab_workers: int = 0,
+    lab_lean: bool = False,
 ) -> Workload:
     """A workload of one dataset, model and recipe of an experiment.
 
@@ -163,7 +166,7 @@ def make_workload(
     known = (recipe["schedule"], recipe["schedule_power"], recipe["end_learning_rate"], recipe["method"])
     if known != ("polynomial", 1.0, 0.0, "full"):
         raise BenchError(f"the lab's way has a linear schedule and trains all weights, not {known}")
-    return Workload(folder, tuple(configs), dict(overlay), config, profile, cores, lab_workers)
+    return Workload(folder, tuple(configs), dict(overlay), config, profile, cores, lab_workers, lab_lean)
 
 
 def statistics_of(configs: Sequence[Path]) -> dict[str, Any]:
@@ -309,6 +312,7 @@ def plain_command(
         "seed": seed,
         "cpu": work.on_cpu,
         "output": str(report.parent / "trainer"),
+        "evaluation_batch": work.config["evaluation"]["batch_size"] if work.lab_lean else None,
         **changes,
     }
     path = report.with_suffix(".settings.json")
