@@ -29,8 +29,8 @@ rule convert_encoder:
         "../envs/transformers.yaml"
     threads: 1
     resources:
-        mem_mb=4000,  # the file and two copies of its weights
-        runtime=30,  # minutes
+        mem_mb=4000,  # several copies of the weights: 1.1 GB measured for 114 M parameters
+        runtime=30,  # minutes; 24 s measured for 114 M parameters
     params:
         model=PLAN.model,
         stamp=PLAN.model_stamp,
@@ -65,7 +65,7 @@ rule tokenize_for_encoder:
     threads: 1
     resources:
         mem_mb=2000,  # the texts and ids of all splits are in memory at once
-        runtime=30,  # minutes
+        runtime=30,  # minutes; 6 s measured for 1,050 reviews, 3 s of them on the CPU
     script:
         "../scripts/tokenize_for_encoder.py"
 

@@ -14,7 +14,7 @@ import transformers
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, write_json, write_text
-from seedbed.models import tokenizer_probe
+from seedbed.models import isolation, tokenizer_probe
 from seedbed.models.prompts import load_tokenizer, unknown_id
 
 log = logging.getLogger(__name__)
@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 FILE = "tokenizer.json"
 UNLIMITED = 10**6  # Transformers writes 10^30 if a tokenizer has no limit
 ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+MEMORY = 3 * isolation.GIB  # 1.6 measured for AutoTokenizer's and the own one, each of 250,000 pieces
 CONVERTED = "converted.json"  # what Transformers makes of the files
 
 
@@ -72,7 +73,7 @@ def make_tokenizer(files: Mapping[str, Path], folder: Path, forked: bool) -> Mad
     if FILE in files:
         tokenizer_probe.check(files[FILE])
     work = partial(_convert, own, files, folder)
-    tokenizer_probe.run(work, path, size) if forked else work()
+    tokenizer_probe.run(work, path, size, memory=MEMORY) if forked else work()
     about = read_json(folder / "about.json")
     if FILE in files and (about["own_adds"] or not about["adds"]):
         shutil.copyfile(files[FILE], folder / FILE)

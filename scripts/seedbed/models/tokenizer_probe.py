@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 GROWTH = 64  # bytes or tokens for each byte; honest normalizers make up to 11 (U+FDFA)
 PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
+MEMORY = isolation.GIB  # 0.45 measured for a SentencePiece model of 250,000 pieces
 SECONDS = 120  # of CPU time; 3 to 6 measured for 250,000 tokens
 SLOWEST = 1.0  # seconds of CPU time for a text of a hundred letters; honest ones take about 0.0001
 REPEATED = 48  # equal letters in a row, with 2^48 paths through an expression of exponential time
@@ -44,7 +45,9 @@ def check(path: str | Path, texts: Sequence[str] = ()) -> None:
     run(partial(_try, path, texts), path, size, seconds)
 
 
-def run(work: Callable[[], None], path: str | Path, size: int, seconds: int = SECONDS) -> None:
+def run(
+    work: Callable[[], None], path: str | Path, size: int, seconds: int = SECONDS, memory: int = MEMORY
+) -> None:
     """Run `work`, which uses the tokenizer at `path`, in a fork within limits (`isolation.run_forked`)."""
     with tempfile.TemporaryDirectory() as folder:
         isolation.run_forked(
@@ -54,7 +57,7 @@ def run(work: Callable[[], None], path: str | Path, size: int, seconds: int = SE
             what="a tokenizer",
             where=str(path),
             seconds=seconds,
-            memory=isolation.GIB,  # 0.45 measured for a SentencePiece model of 250,000 pieces
+            memory=memory,
         )
 
 

@@ -47,10 +47,14 @@ def build(weights: Path, run: Mapping[str, Any], classes: int) -> PreTrainedMode
     for setting, keys in _dropout_keys(config).items():
         for key in keys:
             setattr(config, key, settings[setting])
-    with torch.random.fork_rng(devices=[]):
+    auto, stored = AutoModelForSequenceClassification, load_file(checkpoint)
+    with torch.random.fork_rng(devices=[]), initialisation.without_load_report():
         torch.manual_seed(run["init_seed"])
-        model = AutoModelForSequenceClassification.from_config(config, dtype=torch.float32)
-    stored = load_file(checkpoint)
+        if run["init"] == "pretrained":
+            options = {"ignore_mismatched_sizes": True, "local_files_only": True}  # found below
+            model = auto.from_pretrained(weights, config=config, dtype=torch.float32, **options)
+        else:
+            model = auto.from_config(config, dtype=torch.float32)
     new = [name for name, _ in model.named_parameters() if name not in stored]
     if lost := [name for name in new if not in_head(name, model)]:
         raise SeedbedError(
@@ -60,7 +64,6 @@ def build(weights: Path, run: Mapping[str, Any], classes: int) -> PreTrainedMode
             hint="make it anew: snakemake --forcerun convert_encoder",
         )
     if run["init"] == "pretrained":
-        model.load_state_dict(stored, strict=False)
         initialisation.check_loaded(stored, model.state_dict(), checkpoint)
     _draw_head(model, new, run["init_seed"], settings["head_init"])
     return model

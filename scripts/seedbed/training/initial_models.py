@@ -1,9 +1,7 @@
 """Make the initial models of runs, without an adapter: pretrained or random."""
 
-import contextlib
-import logging
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +88,7 @@ def _load(weights: Path, config: RobertaConfig) -> RobertaForSequenceClassificat
     from safetensors.torch import load_file
 
     checkpoint = weights / "model.safetensors"
-    with _without_load_report():
+    with initialisation.without_load_report():
         model, report = RobertaForSequenceClassification.from_pretrained(
             weights,
             config=config,
@@ -110,23 +108,6 @@ def _load(weights: Path, config: RobertaConfig) -> RobertaForSequenceClassificat
     encoder = {name: tensor for name, tensor in stored.items() if name.startswith("roberta.")}
     initialisation.check_loaded(encoder, model.state_dict(), checkpoint)
     return model
-
-
-@contextlib.contextmanager
-def _without_load_report() -> Iterator[None]:
-    """Suppress Transformers' table of the head's weights, which the checkpoint never has, on the terminal."""
-
-    def is_other(record: logging.LogRecord) -> bool:
-        return "LOAD REPORT" not in record.getMessage()
-
-    loader = logging.getLogger(
-        "transformers.modeling_utils"
-    )  # a higher level would make it check other things
-    loader.addFilter(is_other)
-    try:
-        yield
-    finally:
-        loader.removeFilter(is_other)
 
 
 # --- causal models ---

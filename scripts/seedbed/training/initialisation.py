@@ -5,9 +5,11 @@ does not depend on the order in which a framework builds its modules, and both f
 the same weights.
 """
 
+import contextlib
 import hashlib
+import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -106,3 +108,19 @@ def check_loaded(expected: dict[str, torch.Tensor], found: dict[str, torch.Tenso
                 found=f"{name} differs",
                 hint="the run would have trained from other weights; this is a bug of the workflow",
             )
+
+
+@contextlib.contextmanager
+def without_load_report() -> Iterator[None]:
+    """Suppress Transformers' table of the head's weights, which the checkpoint never has, on the terminal."""
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return "LOAD REPORT" not in record.getMessage()
+
+    # a higher level would make it check other things
+    loader = logging.getLogger("transformers.modeling_utils")
+    loader.addFilter(is_other)
+    try:
+        yield
+    finally:
+        loader.removeFilter(is_other)
