@@ -12,7 +12,7 @@ rule tokenize_texts:
         train="<data>/{dataset}/train.jsonl",
         validation="<data>/{dataset}/validation.jsonl",
         test="<data>/{dataset}/test.jsonl",
-        sentencepiece="<models>/{model}/sentencepiece.model",
+        subwords="<models>/{model}/subwords",
         dictionary="<models>/{model}/fairseq/dict.txt",
         definition="<models>/{model}/model.json",
     output:

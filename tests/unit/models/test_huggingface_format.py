@@ -15,7 +15,8 @@ from safetensors.torch import load_file, save_file
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
-from seedbed.models.tokenization import match_vocabulary, read_dictionary
+from seedbed.models.dictionaries import read_dictionary
+from seedbed.models.subwords import match_vocabulary, published
 
 DEFINITION = {
     "source": "hub",
@@ -51,9 +52,9 @@ def original_ids(source: Path, kind: str, text: str) -> list[int]:
 
 
 def canonical_ids(folder: Path, text: str) -> list[int]:
-    files = folder / "sentencepiece.model", folder / "fairseq" / "dict.txt"
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(files[0]))
-    return [0, *match_vocabulary(*files).ids(processor.encode(text, out_type=str))[:38], 2]
+    files = published(folder / "subwords"), folder / "fairseq" / "dict.txt"
+    (pieces,) = files[0].encode([text])
+    return [0, *match_vocabulary(*files).ids(pieces)[:38], 2]
 
 
 @torch.inference_mode()

@@ -73,7 +73,7 @@ def write_data(folder: Path, model: Path) -> dict[str, dict[str, Path]]:
         rows = [{"id": f"{split}-{i}", "text": text, "label": 0} for i, text in enumerate(texts[number::3])]
         write_jsonl(folder / f"{split}.jsonl", rows)
     files = {
-        "sentencepiece": model / "sentencepiece.model",
+        "subwords": model / "subwords",
         "dictionary": model / "fairseq" / "dict.txt",
         "definition": model / "model.json",
     }
