@@ -172,18 +172,18 @@ def check_token_ids(examples: Sequence[Example], model: Path) -> int:
     ties = _Ties(model, tokenizer) if definition.get("sentencepiece_type") == "unigram" else None
     errors = [(e, row) for e, row in differing if ties is None or not ties.is_tie(e)]
     if errors:
-        raise _differing_ids(errors, len(examples))
+        raise _differing_ids(errors, len(examples), subwords.published(model / "subwords").title)
     if differing:
         log.warning("%d texts have two equally good splits, first %s", len(differing), differing[0][0].name)
     return len(differing)
 
 
-def _differing_ids(errors: list[tuple[Example, list[int]]], texts: int) -> SeedbedError:
+def _differing_ids(errors: list[tuple[Example, list[int]]], texts: int, title: str) -> SeedbedError:
     first, ids = errors[0]
     return SeedbedError(
-        f"the fast tokenizer gives {len(errors)} of {texts} texts other ids than SentencePiece does",
+        f"the fast tokenizer gives {len(errors)} of {texts} texts other ids than {title} does",
         where=f"split {first.split}, line {first.line} ({first.name}): {first.text[:200]!r}",
-        found=Lines(f"\n    SentencePiece:  {first.ids}\n    fast tokenizer: {ids}"),
+        found=Lines(f"\n    its own pieces: {first.ids}\n    fast tokenizer: {ids}"),
         hint="if few texts differ, they have rare sequences of characters (such as an accent on a symbol): "
         "simplify them; if many do, the tokenizer was built from other files: remove the model's folder",
     )
@@ -342,7 +342,7 @@ def compare_with_frequencies(
         log.warning(
             "these token ids mean nothing to this checkpoint: its loss at %d masked tokens is %.2f nats per "
             "token, no better than guessing by frequency (%.2f); are dict.txt and the SentencePiece model "
-            "its own, and are the texts in its language?",
+            "or BPE its own, and are the texts in its language?",
             *(found["tokens"], found["loss"], found["frequency_loss"]),
         )
     return found

@@ -13,12 +13,13 @@ from typing import Any, Protocol
 from seedbed.core.errors import SeedbedError
 from seedbed.core.naming import UNK
 from seedbed.models.dictionaries import MASK, SPECIALS, read_words
+from seedbed.models.gpt2_bpe import Gpt2Bpe
 from seedbed.models.sentencepiece_models import SentencePiece
 
 # fairseq pads a dictionary to a multiple of eight with madeupwords; CamemBERT has <s>NOTUSED and the like
 FILLER = re.compile(r"madeupword\d+|<[^<>]+>NOTUSED")
 # names of a converted model's files, by the keys of the config
-PUBLISHED = {"sentencepiece": "sentencepiece.model"}
+PUBLISHED = {"sentencepiece": "sentencepiece.model", "encoder": "encoder.json", "bpe": "vocab.bpe"}
 MAX_FOREIGN_SHARE = 0.01  # of dict.txt's words; with more words that are not pieces, it is another model's
 
 
@@ -60,6 +61,8 @@ class Subwords(Protocol):
 
 def of(files: Mapping[str, Path]) -> Subwords:
     """What splits a model's texts, of its files by the keys of the config."""
+    if "encoder" in files:
+        return Gpt2Bpe(files["encoder"], files["bpe"])
     return SentencePiece(files["sentencepiece"])
 
 

@@ -256,7 +256,7 @@ def test_other_token_ids(data):
     rows[4]["ids"][1] += 1
     write_jsonl(path, rows)
     error = refused(data)
-    assert error.what == "the fast tokenizer gives 1 of 71 texts other ids than SentencePiece does"
+    assert error.what == "the fast tokenizer gives 1 of 71 texts other ids than the SentencePiece model does"
     assert error.where.startswith("split validation, line 5 (validation-4): ")
     assert str(rows[4]["ids"]) in error.found
     assert error.found.count("[") == 2
