@@ -155,11 +155,11 @@ def _read_numbers(path: Path) -> dict[str, int]:
     except (ValueError, TypeError, RecursionError) as error:
         raise _no_encoder(path, f"{type(error).__name__}: {error}"[:200]) from None
     if not isinstance(content, dict) or not content:
-        raise _no_encoder(path, f"{type(content).__name__} of {len(str(content))} letters")
+        raise _no_encoder(path, f"a JSON {type(content).__name__}" if content else "nothing in it")
     wrong = {token: number for token, number in content.items() if type(number) is not int or number < 0}
     if wrong:
         raise _no_encoder(
-            path, f"{len(wrong)} values are no number, first {str(next(iter(wrong.items())))[:200]}"
+            path, f"{len(wrong)} values are no numbers, first {str(next(iter(wrong.items())))[:200]}"
         )
     if len(set(content.values())) < len(content):
         raise _no_encoder(path, f"{len(content) - len(set(content.values()))} numbers are given twice")

@@ -185,7 +185,7 @@ def change_numbers(source: Path, change) -> None:
         (lambda numbers: numbers | {"x": 4, "y": 4}, "this file does not give each token", "given twice"),
         (lambda numbers: numbers | {"x": "4"}, "this file does not give each token", "1 values are no"),
         (lambda numbers: numbers | {"\ud800": 900}, "this file does not give each token", "surrogates"),
-        (list, "this file does not give each token", "list of"),
+        (list, "this file does not give each token", "a JSON list"),
     ],
 )  # fmt: skip
 def test_an_encoder_that_does_not_fit_is_refused(source, change, what, found):
