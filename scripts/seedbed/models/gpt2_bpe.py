@@ -18,10 +18,8 @@ from seedbed.models.dictionaries import MASK, SPECIALS
 
 BYTES = 256
 VERSION = "#version"  # begins the first line of vocab.bpe, which fairseq skips
-ORIGIN = (
-    "take both files as GPT-2 has them: https://dl.fbaipublicfiles.com/fairseq/gpt2_bpe/encoder.json and "
-    "https://dl.fbaipublicfiles.com/fairseq/gpt2_bpe/vocab.bpe"
-)
+FOLDER = "https://dl.fbaipublicfiles.com/fairseq/gpt2_bpe"
+ORIGIN = f"take encoder.json and vocab.bpe as GPT-2 has them: {FOLDER}/encoder.json and {FOLDER}/vocab.bpe"
 
 
 @dataclass(frozen=True)
@@ -31,6 +29,7 @@ class Gpt2Bpe:
     encoder: Path
     bpe: Path
     title = "GPT-2's BPE"
+    remedy = f"take dict.txt, unaltered, from the checkpoint's own archive; {ORIGIN}"
 
     @property
     def where(self) -> str:

@@ -30,6 +30,7 @@ class SentencePiece:
 
     path: Path
     title = "the SentencePiece model"
+    remedy = "take both files, unaltered, from the checkpoint's own archive"
 
     @property
     def where(self) -> str:

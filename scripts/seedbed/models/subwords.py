@@ -28,11 +28,13 @@ class Subwords(Protocol):
 
     Attributes:
         title: its name, for messages.
+        remedy: where its files and dict.txt are to be had, for messages.
         where: the paths of its files, for messages.
         files: its files, by the keys of the config.
     """
 
     title: str
+    remedy: str
 
     @property
     def where(self) -> str: ...
@@ -121,7 +123,7 @@ def match_vocabulary(subwords: Subwords, dictionary: str | Path, where: str | No
             f"the dictionary and {subwords.title} belong to different models",
             where=f"{where or dictionary} and {subwords.where}",
             found=f"{len(foreign)} of {len(own)} words of the dictionary are not pieces, first {foreign[:5]}",
-            hint="take them from the checkpoint's own archive",
+            hint=subwords.remedy,
         )
     outside = [piece for piece in producible if piece not in index]
     return Vocabulary(words, foreign, outside, holds_mask, index)

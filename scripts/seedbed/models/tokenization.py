@@ -11,7 +11,7 @@ from seedbed.core.errors import UNKNOWN_HINT, SeedbedError
 from seedbed.core.files import atomic_open, read_json, read_jsonl, write_json, write_jsonl
 from seedbed.core.naming import BOS, EOS, UNK
 from seedbed.models import subwords
-from seedbed.models.subwords import match_vocabulary
+from seedbed.models.subwords import Subwords, match_vocabulary
 
 log = logging.getLogger(__name__)
 
@@ -48,8 +48,8 @@ def tokenize_texts(
             together.
     """
     splitter = subwords.published(model["subwords"])
-    vocabulary = match_vocabulary(splitter, model["dictionary"])
-    files = f"{model['dictionary']} and {splitter.where}"
+    dictionary = model["dictionary"]
+    vocabulary = match_vocabulary(splitter, dictionary)
     limit = read_json(model["definition"])["max_positions"] - 2
     outside = set(vocabulary.outside)
     statistics = {}
@@ -60,7 +60,7 @@ def tokenize_texts(
         ids = [vocabulary.ids(row) for row in kept]
         statistics[split] = count(pieces, ids)
         check_unknown(split, path, examples, kept, ids, max_unknown_share)
-        needed = _check_missing(split, path, kept, outside, max_unknown_share, files)
+        needed = _check_missing(split, path, kept, outside, max_unknown_share, dictionary, splitter)
         statistics[split]["least_limit"] = max(needed, statistics[split]["unknown_share"])
         lengths = [len(row) + 2 for row in pieces]
         _write_split(Path(folder), split, examples, kept, ids, lengths)
@@ -138,7 +138,8 @@ def _check_missing(
     pieces: list[list[str]],
     outside: set[str],
     max_share: float,
-    files: str,
+    dictionary: str | Path,
+    splitter: Subwords,
 ) -> float:
     """Refuse a dict.txt that lacks a frequent piece; return the least `max_share` that would accept it."""
     counts = Counter(piece for row in pieces for piece in row)
@@ -154,10 +155,9 @@ def _check_missing(
         raised = f"; if this is intended, set checks.max_unknown_share to {rounded} or more"
         raise SeedbedError(
             f"the dictionary lacks a frequent piece of the split {split!r}",
-            where=f"{path}; {files}",
+            where=f"{path}; {dictionary} and {splitter.where}",
             found=f"{shown}; the first is {most / counts.total():.2%} of all pieces",
-            hint="take these files, unaltered, from the checkpoint's own archive"
-            + raised * (not is_first and needed <= 1),
+            hint=splitter.remedy + raised * (not is_first and needed <= 1),
         )
     log.warning("%s: pieces that the dictionary lacks are <unk>: %s", split, shown)
     return needed

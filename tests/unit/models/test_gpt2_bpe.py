@@ -161,6 +161,9 @@ def test_gpt2s_bpe_does_not_fit_a_dictionary_of_pieces(source):
     assert error.what == "the dictionary and GPT-2's BPE belong to different models"
     assert "dict.txt" in error.where
     assert "encoder.json" in error.where
+    assert error.hint.startswith(
+        "take dict.txt, unaltered, from the checkpoint's own archive; take encoder.json"
+    )
 
 
 def change_numbers(source: Path, change) -> None:
