@@ -14,7 +14,7 @@ rule convert_checkpoint:
     output:
         checkpoint="<models>/{model}/fairseq/model.pt",
         dictionary="<models>/{model}/fairseq/dict.txt",
-        sentencepiece="<models>/{model}/sentencepiece.model",
+        subwords=directory("<models>/{model}/subwords"),
         weights="<models>/{model}/huggingface/model.safetensors",
         config="<models>/{model}/huggingface/config.json",
         tokenizer="<models>/{model}/huggingface/tokenizer.json",
@@ -48,7 +48,7 @@ rule check_parity:
         tokens=expand("<data>/{{dataset}}/{{model}}/tokens/{split}.jsonl", split=SPLITS),
         checkpoint=rules.convert_checkpoint.output.checkpoint,
         dictionary=rules.convert_checkpoint.output.dictionary,
-        sentencepiece=rules.convert_checkpoint.output.sentencepiece,
+        subwords=rules.convert_checkpoint.output.subwords,
         weights=rules.convert_checkpoint.output.weights,
         config=rules.convert_checkpoint.output.config,
         tokenizer=rules.convert_checkpoint.output.tokenizer,

@@ -7,12 +7,12 @@ for fairseq-preprocess, and statistics.
 
 
 rule tokenize_texts:
-    """Encode texts with SentencePiece, cut them to the model's positions, and count unknown pieces."""
+    """Encode texts with SentencePiece or GPT-2's BPE, cut them to the model's positions, and count unknown pieces."""
     input:
         train="<data>/{dataset}/train.jsonl",
         validation="<data>/{dataset}/validation.jsonl",
         test="<data>/{dataset}/test.jsonl",
-        sentencepiece="<models>/{model}/sentencepiece.model",
+        subwords="<models>/{model}/subwords",
         dictionary="<models>/{model}/fairseq/dict.txt",
         definition="<models>/{model}/model.json",
     output:

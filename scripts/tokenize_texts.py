@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 script.start(snakemake)
 tokenization.tokenize_texts(
     texts={split: snakemake.input[split] for split in ("train", "validation", "test")},
-    model={key: snakemake.input[key] for key in ("sentencepiece", "dictionary", "definition")},
+    model={key: snakemake.input[key] for key in ("subwords", "dictionary", "definition")},
     folder=Path(snakemake.output.statistics).parent,
     # not among params: a limit changes no token; the plan holds to it what another experiment has made
     max_unknown_share=resolve_config(snakemake.config)["checks"]["max_unknown_share"],

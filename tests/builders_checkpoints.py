@@ -1,9 +1,13 @@
-"""Builders of models in Hugging Face format, saved by transformers itself, with random weights."""
+"""Builders of models with random weights: those that transformers itself saves, and roberta.base."""
 
+import argparse
+import functools
+import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from builders import make_manifest, train_sentencepiece
+from builders import age_names, make_corpus, make_manifest, make_weights, train_sentencepiece
 
 
 def make_huggingface_model(
@@ -94,6 +98,78 @@ def write_fast_tokenizer(folder: Path, kind: str) -> None:
     tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=3))
     tokenizer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
     tokenizer.save(str(folder / "tokenizer.json"))
+
+
+@functools.lru_cache
+def train_gpt2_bpe(merges: int) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """A byte-level BPE as GPT-2's: the number of each token, and the merges.
+
+    The bytes have the first numbers, then come the merged tokens in order, and `<|endoftext|>` is last.
+    """
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    from seedbed.models.gpt2_bpe import fairseq_module
+
+    alphabet = list(fairseq_module().bytes_to_unicode().values())
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=len(alphabet) + merges, initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator(make_corpus(400), trainer)
+    learned = [tuple(pair) for pair in json.loads(tokenizer.to_str())["model"]["merges"]]
+    tokens = [*alphabet, *(left + right for left, right in learned), "<|endoftext|>"]
+    return {token: number for number, token in enumerate(tokens)}, learned
+
+
+def write_gpt2_bpe(folder: Path, merges: int = 60) -> None:
+    """encoder.json and vocab.bpe, in GPT-2's layout."""
+    numbers, learned = train_gpt2_bpe(merges)
+    (folder / "encoder.json").write_text(json.dumps(numbers), encoding="utf-8")
+    lines = ["#version: 0.2", *(" ".join(pair) for pair in learned)]
+    (folder / "vocab.bpe").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def make_roberta_base(
+    folder: str | Path,
+    layers: int = 2,
+    dim: int = 16,
+    ffn: int = 24,
+    heads: int = 2,
+    merges: int = 60,
+    positions: int = 40,
+) -> Path:
+    """Write model.pt and dict.txt as roberta.base has them, and encoder.json and vocab.bpe beside them.
+
+    That is a checkpoint of fairseq before 0.9 in half precision, whose dict.txt lists GPT-2's numbers by how
+    often the pretraining texts have them, filled up to a multiple of eight.
+    """
+    import torch
+
+    from seedbed.models.gpt2_bpe import fairseq_module
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_gpt2_bpe(folder, merges)
+    numbers, learned = train_gpt2_bpe(merges)
+    encoder = fairseq_module().Encoder(numbers, learned)
+    counts = Counter(number for text in make_corpus(100) for number in encoder.encode(text))
+    words = sorted(numbers.values(), key=lambda number: -counts[number])
+    lines = [f"{number} {counts[number]}" for number in words]
+    lines += [f"madeupword{number:04d} 0" for number in range(-(len(lines) + 4) % 8)]
+    (folder / "dict.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    weights = age_names(make_weights(layers, dim, ffn, len(lines) + 5, positions), layers)
+    settings = argparse.Namespace(
+        arch="roberta_base", task="masked_lm", criterion="masked_lm", optimizer="adam", seed=1, fp16=True,
+        adam_betas="(0.9,0.98)", lr=[0.0006], encoder_layers=layers, encoder_embed_dim=dim,
+        encoder_ffn_embed_dim=ffn, encoder_attention_heads=heads, activation_fn="gelu",
+        pooler_activation_fn="tanh", dropout=0.1, attention_dropout=0.1, activation_dropout=0.0,
+        pooler_dropout=0.0, max_positions=positions, tokens_per_sample=positions,
+        sample_break_mode="complete", mask_prob=0.15, mask_whole_words=False,
+    )  # fmt: skip
+    checkpoint = {"args": settings, "model": {name: tensor.half() for name, tensor in weights.items()}}
+    torch.save(checkpoint, folder / "model.pt", _use_new_zipfile_serialization=False)
+    return folder
 
 
 def convert(source: Path, definition: dict[str, Any]) -> Path:

@@ -199,6 +199,6 @@ def make_encoder_job(folder: Path, model: Path, run: dict[str, Any], name: str =
                 ids = [*described["beginning"], *inner, *described["ending"]]
                 rows.append({"id": f"{split}-{index}", "ids": ids, "label": label, "length": len(ids)})
             files.write_jsonl(inputs / "tokens" / f"{split}.jsonl", rows)
-        files.write_json(inputs / "labels.json", {"names": ["negative", "positive"]})
+        files.write_json(inputs / "labels.json", {"labels": ["0", "1"], "names": ["negative", "positive"]})
     paths = {"weights": model / "huggingface", "model": model / "model.json"}
     return make_job(folder, run, name, **paths, **fields)

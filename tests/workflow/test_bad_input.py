@@ -263,7 +263,7 @@ def take_the_dictionary_of_another_model(model: Path) -> list[str]:
     assert len(words) == len(path.read_bytes().splitlines())
     path.write_text("".join(f"{word} 1\n" for word in words), encoding="utf-8")
     told = ["belong to different models", "files/dict.txt and ", "files/sentencepiece.bpe.model"]
-    return [*told, f"of {len(words)} words", "take both files from the checkpoint's own archive"]
+    return [*told, f"of {len(words)} words", "take both files, unaltered, from the checkpoint's own archive"]
 
 
 def hide_a_command_in_the_checkpoint(model: Path) -> list[str]:

@@ -209,17 +209,29 @@ def test_a_column_of_clusters_changes_intervals_and_trains_nothing_anew(prepared
     assert "whole clusters: 4 on books" in (results / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_model_in_hugging_face_format_feeds_both_frameworks(tmp_path):
-    from builders_checkpoints import make_huggingface_model
+@pytest.mark.parametrize("kind", ["huggingface", "roberta.base"])
+def test_a_model_of_another_layout_feeds_both_frameworks(tmp_path, kind):
+    from builders_checkpoints import make_huggingface_model, make_roberta_base
 
     inputs = tmp_path / "inputs"
     write_lab_dataset(inputs / "books")
-    make_huggingface_model(inputs / "generated", **SHAPE)
     project, config = Project(link_repository(tmp_path / "work")), small_config(inputs)
-    config["models"]["generated"] = {"source": "generated", "format": "huggingface"}
+    if kind == "huggingface":
+        make_huggingface_model(inputs / "generated", **SHAPE)
+        config["models"]["generated"] = {"source": "generated", "format": "huggingface"}
+    else:
+        make_roberta_base(inputs / "generated")
+        config["keep_model"] = True
     succeeded(project.snakemake(config=config))
     runs = project.rows("results/small/runs.csv")
     assert {(run["framework"], run["init"]) for run in runs} == {
         (framework, init) for framework in ("fairseq", "transformers") for init in ("pretrained", "random")
     }
-    assert not list((inputs / "generated").glob("*.pt"))
+    if kind == "roberta.base":
+        counted = project.rows("results/models/generated/parameters.csv")
+        assert all(row["expected"] == row["counted"] for row in counted)
+        parity = read_json(project.results / "data/books/generated/parity.json")
+        assert parity["texts"] == 52
+        assert parity["largest_difference"] < 1e-5
+        assert len(list(project.results.rglob("runs/**/model/model.safetensors"))) == 4
+        assert "generated" in (project.results / "small/report.html").read_text(encoding="utf-8")

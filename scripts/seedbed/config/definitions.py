@@ -34,7 +34,7 @@ PAIRS = (
     {"source", "target"}, {"first", "second"}, {"left", "right"},
 )  # fmt: skip
 # of paths to a model's files
-MODEL_KEYS = tuple(dict.fromkeys(key for each in MODEL_FORMATS.values() for key in each.files))
+MODEL_KEYS = tuple(dict.fromkeys(key for each in MODEL_FORMATS.values() for key in each.keys))
 
 
 def complete_datasets(config: dict[str, Any]) -> None:
@@ -286,10 +286,11 @@ def complete_models(config: dict[str, Any]) -> None:
     """Fill in the paths of each model's files; keys of formats with another converter are removed.
 
     Raises:
-        SeedbedError: the model's format has no file for a path.
+        SeedbedError: the model's format has no file for a path, or two kinds of files split texts.
     """
     for name, model in config["models"].items():
-        defaults = MODEL_FORMATS[model["format"]].files
+        format_, subwords = MODEL_FORMATS[model["format"]], _subwords(name, model)
+        defaults = {**format_.files, **subwords}
         folder = Path(model["checkpoint"] or "").parent
         for key in MODEL_KEYS:
             if key not in defaults and model[key] is not None:
@@ -297,16 +298,34 @@ def complete_models(config: dict[str, Any]) -> None:
                     f"a model in the format {model['format']} has no {key}",
                     where=f"config, models.{name}.{key}",
                     found=model[key],
-                    hint=f"leave it out, or give another format; this one has {', '.join(defaults)}",
+                    hint=f"leave it out, or give another format; this one has {', '.join(format_.keys)}",
                 )
             if key in defaults and model[key] is None:
                 model[key] = (folder / defaults[key]).as_posix()
         # so keys of a new format do not change the definitions of other models
-        for key in (key for key in MODEL_KEYS if key not in _keys_kept(model["format"])):
+        kept = {*_keys_kept(model["format"]), *subwords}
+        for key in (key for key in MODEL_KEYS if key not in kept):
             del model[key]
 
 
+def _subwords(name: str, model: dict[str, Any]) -> Mapping[str, str]:
+    """The defaults of the files that split a model's texts, of the kind that the model names."""
+    kinds = MODEL_FORMATS[model["format"]].subwords
+    named = [kind for kind in kinds if any(model[key] is not None for key in kind)]
+    if len(named) > 1:
+        keys = [" and ".join(kind) for kind in named]
+        raise SeedbedError(
+            "a model's texts are split by one kind of files, and two are named",
+            where=f"config, models.{name}",
+            found=", ".join(
+                f"{key}: {model[key]}" for kind in named for key in kind if model[key] is not None
+            ),
+            hint=f"give either {' or '.join(keys)}",
+        )
+    return next(iter([*named, *kinds]), {})
+
+
 def _keys_kept(format_: str) -> set[str]:
-    """Keys of paths of all formats with the same converter."""
+    """Keys of paths of all formats with the same converter, without those of the files that split texts."""
     converter = MODEL_FORMATS[format_].converter
     return {key for each in MODEL_FORMATS.values() if each.converter == converter for key in each.files}

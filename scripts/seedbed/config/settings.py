@@ -474,13 +474,13 @@ class Model(Block):
     source: Text = key(..., "Name of a source.")
     format: Literal[tuple(MODEL_FORMATS)] = key(
         "fairseq",
-        "fairseq: a RoBERTa checkpoint of fairseq with dict.txt and a SentencePiece model; huggingface: a "
-        "RoBERTa in Transformers' format (RobertaForMaskedLM, XLM-R, CamemBERT) with its SentencePiece "
-        "model; auto: any encoder that Transformers' Auto classes load for the classification of sequences "
-        "(BERT, DeBERTa, ModernBERT, RoBERTa with any tokenizer), with its own tokenizer and, instead of "
-        "random_init_sd, its own random initialisation, for Transformers alone; causal: a causal language "
-        "model in Transformers' format (BLOOM, Llama and the like) with "
-        "tokenizer.json, for the task generation.",
+        "fairseq: a RoBERTa checkpoint of fairseq with dict.txt and a SentencePiece model or GPT-2's BPE; "
+        "huggingface: a RoBERTa in Transformers' format (RobertaForMaskedLM, XLM-R, CamemBERT) with its "
+        "SentencePiece model; auto: any encoder that Transformers' Auto classes load for the classification "
+        "of sequences (BERT, DeBERTa, ModernBERT, RoBERTa with any tokenizer), with its own tokenizer and, "
+        "instead of random_init_sd, its own random initialisation, for Transformers alone; causal: a causal "
+        "language model in Transformers' format (BLOOM, Llama and the like) with tokenizer.json, for the "
+        "task generation.",
     )
     checkpoint: Text | None = key(
         None,
@@ -494,7 +494,17 @@ class Model(Block):
     sentencepiece: Text | None = key(
         None,
         "fairseq, huggingface: path of the SentencePiece model inside the source; null: "
-        "sentencepiece.bpe.model beside the weights.",
+        "sentencepiece.bpe.model beside the weights, or for fairseq, where it is missing, GPT-2's BPE there.",
+    )
+    encoder: Text | None = key(
+        None,
+        "fairseq, for a model with GPT-2's BPE as roberta.base: path of GPT-2's encoder.json inside the "
+        "source, with the number of each token; null: encoder.json beside the weights.",
+    )
+    bpe: Text | None = key(
+        None,
+        "fairseq, for a model with GPT-2's BPE: path of GPT-2's vocab.bpe inside the source, with the merges "
+        "of tokens; null: vocab.bpe beside the weights.",
     )
     config: Text | None = key(
         None,

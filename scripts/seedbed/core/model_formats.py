@@ -15,6 +15,8 @@ class Format:
         name: its name in the config.
         files: the config's keys of paths, and the default of each, beside the weights; the first is the
             weights' own.
+        subwords: the same for what splits texts into pieces, one of these alternatives; the first is the
+            default.
         beside: names of optional files beside config.json.
         converter: the module that converts it, in a separate process.
         frameworks: the frameworks that can train it.
@@ -22,32 +24,34 @@ class Format:
 
     name: str
     files: Mapping[str, str] = field(hash=False)
+    subwords: tuple[Mapping[str, str], ...] = field(hash=False)
     beside: tuple[str, ...]
     converter: str
     frameworks: tuple[str, ...]
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All keys of paths in the config."""
+        return tuple(key for each in (self.files, *self.subwords) for key in each)
 
+
+SENTENCEPIECE = {"sentencepiece": "sentencepiece.bpe.model"}
+GPT2_BPE = {"encoder": "encoder.json", "bpe": "vocab.bpe"}
 MODEL_FORMATS = {
     each.name: each
     for each in (
         Format(
             "fairseq",
-            {
-                "checkpoint": "model.pt",
-                "dictionary": "dict.txt",
-                "sentencepiece": "sentencepiece.bpe.model",
-            },
+            {"checkpoint": "model.pt", "dictionary": "dict.txt"},
+            (SENTENCEPIECE, GPT2_BPE),
             (),
             "seedbed.models.conversion",
             BOTH,
         ),
         Format(
             "huggingface",
-            {
-                "checkpoint": "model.safetensors",
-                "config": "config.json",
-                "sentencepiece": "sentencepiece.bpe.model",
-            },
+            {"checkpoint": "model.safetensors", "config": "config.json"},
+            (SENTENCEPIECE,),
             ("tokenizer.json", "tokenizer_config.json", "added_tokens.json"),
             "seedbed.models.conversion",
             BOTH,
@@ -55,6 +59,7 @@ MODEL_FORMATS = {
         Format(
             "causal",
             {"checkpoint": "model.safetensors", "config": "config.json", "tokenizer": "tokenizer.json"},
+            (),
             ("tokenizer_config.json", "special_tokens_map.json"),
             "seedbed.models.causal_models",
             TRANSFORMERS,
@@ -62,6 +67,7 @@ MODEL_FORMATS = {
         Format(
             "auto",
             {"checkpoint": "model.safetensors", "config": "config.json"},
+            (),
             (
                 *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
                 # of tokenizers without tokenizer.json

@@ -148,7 +148,7 @@ def _string(piece: str, sample: Sequence[tuple[Group, str, set[str]]], found: Se
         string = _extended(part, [text for text in texts if part in text])
     for known in found:
         string = max(string.split(known), key=len).strip()
-    return string
+    return string or piece  # nothing is left of what known strings hold
 
 
 def _commoner_part(string: str, texts: Sequence[str]) -> str | None:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.core.files import read_json, write_text
+from seedbed.models.dictionaries import MASK
 from seedbed.models.fairseq_launcher import prepare_import
 from seedbed.models.printouts import CLASSES, describe, write_transformers
-from seedbed.models.tokenization import MASK
 
 
 def write_architectures(model: Path, fairseq: str | Path, transformers: str | Path) -> None:

@@ -20,14 +20,17 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.files import atomic_open, read_json, write_json, write_text
 from seedbed.models import (
     fairseq_format,
+    fast_tokenizers,
     huggingface_format,
     isolation,
-    tokenization,
+    subwords,
     tokenizer_probe,
     unpickling,
 )
+from seedbed.models.dictionaries import MASK, dictionary_text, write_dictionary
 from seedbed.models.prompts import load_tokenizer
 from seedbed.models.roberta import Network, add_mask, check_weights, listed
+from seedbed.models.subwords import Subwords, Vocabulary, match_vocabulary
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +44,7 @@ def work(request: Mapping[str, Any], forked: bool = True) -> dict[str, Any]:
 def convert(
     kind: str, files: Mapping[str, Path], digest: str, folder: Path, forked: bool = False
 ) -> dict[str, Any]:
-    """Make a model's files in `folder`: fairseq/, sentencepiece.model, huggingface/ and model.json.
+    """Make a model's files in `folder`: fairseq/, subwords/, huggingface/ and model.json.
 
     Args:
         kind: fairseq or huggingface.
@@ -66,19 +69,19 @@ def convert(
             check_layout(content, "fairseq", where)
             network = fairseq_format.read_network(weights, content, where)
         check_weights(network, where)
-        dictionary = _make_dictionary(network, files, inner)
-        described = _complete(network, kind, dictionary, files, digest)
-        make = partial(
-            _make_tokenizer, inner, files["sentencepiece"], dictionary, max_tokens=network.max_positions
-        )
-        size = files["sentencepiece"].stat().st_size
-        tokenizer_probe.run(make, files["sentencepiece"], size) if forked else make()
+        splitter = subwords.of(files)
+        dictionary = _make_dictionary(network, files, splitter, inner)
+        described = _complete(network, kind, dictionary, files, splitter, digest)
+        make = partial(_make_tokenizer, inner, splitter, dictionary, max_tokens=network.max_positions)
+        size = sum(path.stat().st_size for path in splitter.files.values())
+        tokenizer_probe.run(make, splitter.where, size) if forked else make()
         fairseq_format.write_checkpoint(folder / "fairseq" / "model.pt", network)
         copy_file(dictionary, folder / "fairseq" / "dict.txt")
         huggingface_format.write_model(folder / "huggingface", network)
-        for name in tokenization.WRITTEN:
+        for name in fast_tokenizers.WRITTEN:
             copy_file(inner / name, folder / "huggingface" / name)
-    copy_file(files["sentencepiece"], folder / "sentencepiece.model")
+    for key, path in splitter.files.items():
+        copy_file(path, folder / "subwords" / subwords.PUBLISHED[key])
     write_json(folder / "model.json", described)
     log.info("converted %s: %s", files["checkpoint"], described)
     return described
@@ -147,7 +150,7 @@ def check_layout(content: Mapping[str, Any], layout: str, where: str) -> None:
         )
 
 
-def _make_dictionary(network: Network, files: Mapping[str, Path], folder: Path) -> Path:
+def _make_dictionary(network: Network, files: Mapping[str, Path], splitter: Subwords, folder: Path) -> Path:
     """The model's dict.txt: the source's, or a new one in `folder`.
 
     A new one lists each word once, since fairseq-preprocess cannot read its own copy of a dict.txt with
@@ -156,14 +159,14 @@ def _make_dictionary(network: Network, files: Mapping[str, Path], folder: Path) 
     """
     path = folder / "dict.txt"
     if network.words is not None:
-        last = network.words[-1] == tokenization.MASK
-        tokenization.write_dictionary(path, network.words[:-1] if last else network.words)
+        last = network.words[-1] == MASK
+        write_dictionary(path, network.words[:-1] if last else network.words)
         return path
-    vocabulary = tokenization.match_vocabulary(files["sentencepiece"], files["dictionary"])
+    vocabulary = match_vocabulary(splitter, files["dictionary"])
     words, names = vocabulary.words, vocabulary.names()
     renamed = [number for number, word in enumerate(words) if names[number] != word]
     if not renamed:
-        text = tokenization.dictionary_text(files["dictionary"])
+        text = dictionary_text(files["dictionary"])
         if text.encode() == files["dictionary"].read_bytes():
             return files["dictionary"]
         write_text(path, text)
@@ -173,25 +176,30 @@ def _make_dictionary(network: Network, files: Mapping[str, Path], folder: Path) 
         "texts are rows 0 and 2, as in fairseq's own training",
         *(files["dictionary"], listed([words[n] for n in renamed]), listed([str(n) for n in renamed])),
     )
-    tokenization.write_dictionary(path, names if vocabulary.holds_mask else names[:-1])
+    write_dictionary(path, names if vocabulary.holds_mask else names[:-1])
     return path
 
 
-def _make_tokenizer(folder: Path, sentencepiece: Path, dictionary: Path, max_tokens: int) -> None:
-    """Write the fast tokenizer to `folder`, and test it and its SentencePiece model."""
-    tokenization.write_tokenizer(folder, sentencepiece, dictionary, max_tokens)
+def _make_tokenizer(folder: Path, splitter: Subwords, dictionary: Path, max_tokens: int) -> None:
+    """Write the fast tokenizer to `folder`, and test it and what it is made from."""
+    fast_tokenizers.write_tokenizer(folder, splitter, dictionary, max_tokens)
     content = read_json(folder / "tokenizer.json")
-    tokenization.try_sentencepiece(sentencepiece, tokenizer_probe.probes(content))
-    tokenizer_probe.exercise(load_tokenizer(folder / "tokenizer.json"), content, sentencepiece)
+    splitter.try_out(tokenizer_probe.probes(content))
+    tokenizer_probe.exercise(load_tokenizer(folder / "tokenizer.json"), content, splitter.where)
 
 
 def _complete(
-    network: Network, kind: str, dictionary: Path, files: Mapping[str, Path], digest: str
+    network: Network,
+    kind: str,
+    dictionary: Path,
+    files: Mapping[str, Path],
+    splitter: Subwords,
+    digest: str,
 ) -> dict[str, Any]:
     """Check the vocabulary, add a missing `<mask>`, and describe the model."""
     # the user's file that lists the words; `dictionary` may be a copy
     source = files.get("dictionary") or files.get("tokenizer.json") or files["sentencepiece"]
-    vocabulary = tokenization.match_vocabulary(files["sentencepiece"], dictionary, str(source))
+    vocabulary = match_vocabulary(splitter, dictionary, str(source))
     lacks_mask = network.rows == len(vocabulary.words) - 1 and not vocabulary.holds_mask
     # each word is a piece, so dict.txt belongs to the checkpoint, and the missing row is <mask>'s
     if lacks_mask and not vocabulary.foreign:
@@ -202,7 +210,6 @@ def _complete(
         )
     check_dictionary(network.rows, len(vocabulary.words), source, files["checkpoint"])
     _log_oddities(vocabulary)
-    model = tokenization.read_sentencepiece(files["sentencepiece"])
     described = {
         "format": kind,
         "layers": network.layers,
@@ -212,7 +219,7 @@ def _complete(
         "vocabulary": network.rows,
         "max_positions": network.max_positions,
         "activation": network.activation,
-        "sentencepiece_type": tokenization.model_type(model),
+        **splitter.described(),
         "words_without_piece": len(vocabulary.foreign),
         "pieces_without_word": len(vocabulary.outside),
         "mask_row": "given",
@@ -237,7 +244,7 @@ def check_dictionary(rows: int, words: int, dictionary: str | Path, checkpoint: 
         )
 
 
-def _log_oddities(vocabulary: tokenization.Vocabulary) -> None:
+def _log_oddities(vocabulary: Vocabulary) -> None:
     if vocabulary.foreign:
         log.warning("%d words are not pieces: %s", len(vocabulary.foreign), listed(vocabulary.foreign))
     if vocabulary.outside:

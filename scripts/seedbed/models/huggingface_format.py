@@ -19,7 +19,7 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.files import atomic_open, parse_json, write_json
 from seedbed.core.naming import HEAD
 from seedbed.data.readers.files import SourceFile, decoded
-from seedbed.models import tokenization
+from seedbed.models.dictionaries import MASK, SPECIALS
 from seedbed.models.intake import ENCODERS, SUPPORTED
 from seedbed.models.roberta import (
     ACTIVATIONS,
@@ -33,6 +33,7 @@ from seedbed.models.roberta import (
     dtypes,
     finite_fp32,
 )
+from seedbed.models.sentencepiece_models import read_sentencepiece
 
 log = logging.getLogger(__name__)
 
@@ -291,14 +292,14 @@ def _listed_tokens(path: Path) -> dict[int, str]:
 def _conventional_tokens(
     config: Mapping[str, Any], files: Mapping[str, Path], sentencepiece: str | Path, rows: int
 ) -> dict[int, str]:
-    pieces = [piece.piece for piece in tokenization.read_sentencepiece(sentencepiece).pieces]
+    pieces = [piece.piece for piece in read_sentencepiece(sentencepiece).pieces]
     named = _tokenizer_class(files)
     camembert = "Camembert" in named if named else config["model_type"] == "camembert"
     if camembert:
         first = ["<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED"]
-        tokens = [*first, *pieces[1:], tokenization.MASK]
+        tokens = [*first, *pieces[1:], MASK]
     else:
-        tokens = [*tokenization.SPECIALS, *pieces[3:], tokenization.MASK]
+        tokens = [*SPECIALS, *pieces[3:], MASK]
     if len(tokens) != rows:
         raise SeedbedError(
             "the SentencePiece model does not fit the embedding",
@@ -322,13 +323,13 @@ def _renumber(network: Network, tokens: Sequence[str], path: Path, config: Mappi
     index: dict[str, int] = {}
     for number, token in enumerate(tokens):
         index.setdefault(token, number)
-    missing = [token for token in tokenization.SPECIALS if token not in index]
+    missing = [token for token in SPECIALS if token not in index]
     if missing or index["<pad>"] != naming.PAD:
         raise SeedbedError(
             "the tokenizer lacks special tokens of RoBERTa",
             where=str(path.parent),
             found=f"missing: {', '.join(missing) or 'none'}; <pad> is {index.get('<pad>')}",
-            hint=f"it must have {', '.join(tokenization.SPECIALS)}, with <pad> at {naming.PAD}",
+            hint=f"it must have {', '.join(SPECIALS)}, with <pad> at {naming.PAD}",
         )
     for key, token in (("bos_token_id", "<s>"), ("eos_token_id", "</s>")):
         if config.get(key) not in (None, index[token]):
@@ -351,8 +352,8 @@ def canonical_order(tokens: Sequence[str]) -> list[int]:
 
     Special tokens come first, `<mask>` (if any) last; the others keep their order.
     """
-    first = [tokens.index(token) for token in tokenization.SPECIALS]
-    last = [tokens.index(tokenization.MASK)] if tokenization.MASK in tokens else []
+    first = [tokens.index(token) for token in SPECIALS]
+    last = [tokens.index(MASK)] if MASK in tokens else []
     taken = {*first, *last}
     return [*first, *(number for number in range(len(tokens)) if number not in taken), *last]
 

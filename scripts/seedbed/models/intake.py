@@ -13,9 +13,9 @@ from typing import Any
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
-from seedbed.core.model_formats import MODEL_FORMATS
+from seedbed.core.model_formats import GPT2_BPE, MODEL_FORMATS
 from seedbed.core.tasks import TASKS
-from seedbed.models import isolation
+from seedbed.models import gpt2_bpe, isolation
 from seedbed.sources.archives import AS_ARCHIVE, holds_archive
 from seedbed.sources.manifest import verify
 
@@ -23,11 +23,12 @@ log = logging.getLogger(__name__)
 
 ENCODERS = ("roberta", "xlm-roberta", "camembert")  # values of model_type that the format huggingface reads
 SUPPORTED = (
-    "format: huggingface reads RoBERTa's architecture with a SentencePiece model (CamemBERT, XLM-R), such as "
-    "hf://almanach/camembert-base; format: fairseq the same from fairseq; format: auto, with Transformers "
-    "alone, any encoder that it knows (BERT, DeBERTa, ModernBERT); format: causal, with task: generation, "
-    "models that predict the next token (BLOOM, Llama, GPT-2), from config.json, model.safetensors and "
-    "tokenizer.json. Encoder-decoders such as T5 are not supported"
+    "format: huggingface reads RoBERTa's architecture with a SentencePiece model (CamemBERT, XLM-R), such "
+    "as hf://almanach/camembert-base; format: fairseq the same from fairseq, and roberta.base with GPT-2's "
+    "encoder.json and vocab.bpe; format: auto, with Transformers alone, any encoder that it knows (BERT, "
+    "DeBERTa, ModernBERT); format: causal, with task: generation, models that predict the next token "
+    "(BLOOM, Llama, GPT-2), from config.json, model.safetensors and tokenizer.json. Encoder-decoders such "
+    "as T5 are not supported"
 )
 INDEX = ".index.json"  # of weights in several files (shards)
 SHARDED = ("causal", "auto")  # formats that read them
@@ -36,8 +37,7 @@ WEIGHTS = ("model.safetensors", "model.safetensors" + INDEX, "pytorch_model.bin"
 # of config.json's architectures, and their format
 CAUSAL_CLASSES = ("ForCausalLM", "GPT2LMHeadModel")
 ENCODER_CLASSES = ("ForMaskedLM", "ForPreTraining", "Classification", "ForQuestionAnswering")
-# vocabularies of GPT-2's byte-level BPE in fairseq and in Transformers
-GPT2_FILES = (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt"))
+TRANSFORMERS_BPE = ("vocab.json", "merges.txt")  # GPT-2's byte-level BPE as Transformers names its files
 
 
 def convert_checkpoint(
@@ -65,7 +65,8 @@ def prepare(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str, An
     """Find and verify a model's files; returns the request to its converter, without the folder.
 
     Raises:
-        SeedbedError: a file is missing or has changed since it was fetched, or the model has GPT-2's BPE.
+        SeedbedError: a file is missing or has changed since it was fetched, or the format does not read this
+            kind of model.
     """
     listed = read_json(manifest)["files"]
     files = find_files(manifest, definition)
@@ -140,11 +141,9 @@ def find_names(
     kind = definition.get("format", "fairseq")
     if root is not None:
         _refuse_other_kinds(root, held, definition)
-    if "sentencepiece" in MODEL_FORMATS[kind].files:
-        _refuse_gpt2(root, held, definition)
+    subwords = _find_subwords(root, held, definition)
     names = {}
-    for key in MODEL_FORMATS[kind].files:
-        name = definition[key]
+    for key, name in {**{key: definition[key] for key in MODEL_FORMATS[kind].files}, **subwords}.items():
         if key == "checkpoint":
             name = _find_weights(name, held, kind)
         there = spelling.find(name, held)
@@ -288,27 +287,68 @@ def _is_fairseq(held: Sequence[str]) -> bool:
     return not theirs and any(path.endswith(".pt") for path in held)
 
 
-def _refuse_gpt2(root: Path | None, held: Sequence[str], definition: Mapping[str, Any]) -> None:
-    kind, dictionary = definition.get("format", "fairseq"), definition.get("dictionary")
-    folder = Path(definition["checkpoint"]).parent
+# --- what splits texts into pieces ------------------------------------------------------------------------
+
+
+def _find_subwords(root: Path | None, held: Sequence[str], definition: Mapping[str, Any]) -> dict[str, str]:
+    """The names of the files that split a model's texts, by the keys of the config.
+
+    Where the SentencePiece model is missing, GPT-2's BPE beside the weights is taken.
+    """
+    kinds = MODEL_FORMATS[definition.get("format", "fairseq")].subwords
+    named = next(
+        ({key: definition[key] for key in kind} for kind in kinds if set(kind) <= set(definition)), {}
+    )
+    if "sentencepiece" not in named:
+        return named
+    if named["sentencepiece"] not in held and GPT2_BPE in kinds:
+        folder = Path(definition["checkpoint"]).parent
+        beside = {key: (folder / name).as_posix() for key, name in GPT2_BPE.items()}
+        if set(beside.values()) <= set(held):
+            return beside
+    if GPT2_BPE in kinds:
+        _refuse_numbers(root, held, definition)
+    else:
+        _refuse_byte_level(root, held, definition)
+    return named
+
+
+def _refuse_numbers(root: Path | None, held: Sequence[str], definition: Mapping[str, Any]) -> None:
+    """Refuse a dict.txt of numbers, as roberta.base has, without GPT-2's BPE."""
+    dictionary = definition["dictionary"]
+    if root is None or dictionary not in held or not _is_numbers(root / dictionary):
+        return
+    there = [name for name in held if Path(name).name in GPT2_BPE.values()]
+    named = definition["sentencepiece"]
+    raise SeedbedError(
+        "the words of the dictionary are numbers of GPT-2's tokens, as in roberta.base, and the model lacks "
+        "GPT-2's encoder.json or vocab.bpe",
+        where=f"{root / dictionary}, source {definition['source']!r}",
+        found=f"{named}, a SentencePiece model" if named in held else _listed(there or held),
+        hint="put encoder.json and vocab.bpe beside the weights, or name their paths inside the source as "
+        f"encoder and bpe; {gpt2_bpe.ORIGIN}",
+    )
+
+
+def _refuse_byte_level(root: Path | None, held: Sequence[str], definition: Mapping[str, Any]) -> None:
+    """Refuse a model in Transformers' format with GPT-2's BPE instead of a SentencePiece model."""
+    folder, named = Path(definition["checkpoint"]).parent, definition["sentencepiece"]
+    if named in held:
+        return
     tokenizer = (folder / "tokenizer.json").as_posix()
-    sign = None
-    if root is not None and dictionary in held and _is_numbers(root / dictionary):
-        sign = f"{dictionary} lists numbers: ids of GPT-2's vocabulary"
-    elif definition["sentencepiece"] not in held:
-        for names in GPT2_FILES:
-            if all((folder / name).as_posix() in held for name in names):
-                sign = f"{' and '.join(names)}, and no file {definition['sentencepiece']!r}"
-        if sign is None and root is not None and tokenizer in held and _is_byte_level(root / tokenizer):
-            sign = f"{tokenizer} is a byte-level BPE, and there is no file {definition['sentencepiece']!r}"
-    if sign is not None:
-        raise SeedbedError(
-            f"GPT-2's byte-level BPE, as in roberta.base, is not supported by format: {kind}",
-            where=f"{root or 'an archive'}, source {definition['source']!r}",
-            found=sign,
-            hint="take a model with a SentencePiece model, such as camembert-base or XLM-R; or set format: "
-            "auto (Transformers alone), with the model's files in Transformers' format",
-        )
+    if all((folder / name).as_posix() in held for name in TRANSFORMERS_BPE):
+        sign = f"{' and '.join(TRANSFORMERS_BPE)}, and no file {named!r}"
+    elif root is not None and tokenizer in held and _is_byte_level(root / tokenizer):
+        sign = f"{tokenizer} is a byte-level BPE, and there is no file {named!r}"
+    else:
+        return
+    raise SeedbedError(
+        "GPT-2's byte-level BPE, as in roberta-base, is not supported by format: huggingface",
+        where=f"{root or 'an archive'}, source {definition['source']!r}",
+        found=sign,
+        hint="set format: auto (Transformers alone); or take the model from fairseq (roberta.base), which "
+        "both frameworks can train; or one with a SentencePiece model, such as camembert-base or XLM-R",
+    )
 
 
 def _is_byte_level(tokenizer: Path) -> bool:

@@ -21,8 +21,11 @@ from seedbed.core import naming
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, read_jsonl, write_json
 from seedbed.core.printable import Lines
-from seedbed.models import tokenization
+from seedbed.models import subwords
+from seedbed.models.dictionaries import MASK, read_dictionary
 from seedbed.models.fairseq_launcher import prepare_import
+from seedbed.models.fast_tokenizers import dictionary_ids
+from seedbed.models.sentencepiece_models import read_sentencepiece
 
 log = logging.getLogger(__name__)
 
@@ -164,23 +167,23 @@ def check_token_ids(examples: Sequence[Example], model: Path) -> int:
     definition = read_json(model / "model.json")
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     encoded = tokenizer([e.text for e in examples], truncation=True, max_length=definition["max_positions"])
-    ids = [tokenization.dictionary_ids(row, definition["vocabulary"]) for row in encoded["input_ids"]]
+    ids = [dictionary_ids(row, definition["vocabulary"]) for row in encoded["input_ids"]]
     differing = [(e, row) for e, row in zip(examples, ids, strict=True) if e.ids != row]
-    ties = _Ties(model, tokenizer) if definition["sentencepiece_type"] == "unigram" else None
+    ties = _Ties(model, tokenizer) if definition.get("sentencepiece_type") == "unigram" else None
     errors = [(e, row) for e, row in differing if ties is None or not ties.is_tie(e)]
     if errors:
-        raise _differing_ids(errors, len(examples))
+        raise _differing_ids(errors, len(examples), subwords.published(model / "subwords").title)
     if differing:
         log.warning("%d texts have two equally good splits, first %s", len(differing), differing[0][0].name)
     return len(differing)
 
 
-def _differing_ids(errors: list[tuple[Example, list[int]]], texts: int) -> SeedbedError:
+def _differing_ids(errors: list[tuple[Example, list[int]]], texts: int, title: str) -> SeedbedError:
     first, ids = errors[0]
     return SeedbedError(
-        f"the fast tokenizer gives {len(errors)} of {texts} texts other ids than SentencePiece does",
+        f"the fast tokenizer gives {len(errors)} of {texts} texts other ids than {title} does",
         where=f"split {first.split}, line {first.line} ({first.name}): {first.text[:200]!r}",
-        found=Lines(f"\n    SentencePiece:  {first.ids}\n    fast tokenizer: {ids}"),
+        found=Lines(f"\n    its own pieces: {first.ids}\n    fast tokenizer: {ids}"),
         hint="if few texts differ, they have rare sequences of characters (such as an accent on a symbol): "
         "simplify them; if many do, the tokenizer was built from other files: remove the model's folder",
     )
@@ -190,16 +193,14 @@ class _Ties:
     """Recognises texts that SentencePiece and the fast tokenizer split differently but with equal scores."""
 
     def __init__(self, model: Path, tokenizer: Any):
-        import sentencepiece
-
-        path = model / "sentencepiece.model"
         self.tokenizer = tokenizer
-        self.vocabulary = tokenization.match_vocabulary(path, model / "fairseq" / "dict.txt")
-        self.processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
-        self.scores = {piece.piece: piece.score for piece in tokenization.read_sentencepiece(path).pieces}
+        self.splitter = subwords.published(model / "subwords")
+        self.vocabulary = subwords.match_vocabulary(self.splitter, model / "fairseq" / "dict.txt")
+        path = self.splitter.files["sentencepiece"]
+        self.scores = {piece.piece: piece.score for piece in read_sentencepiece(path).pieces}
 
     def is_tie(self, example: Example) -> bool:
-        pieces = self.processor.encode(example.text, out_type=str)
+        (pieces,) = self.splitter.encode([example.text])
         inner = example.ids[1:-1]
         if self.vocabulary.ids(pieces)[: len(inner)] != inner:
             return False
@@ -330,10 +331,10 @@ def compare_with_frequencies(
     if not drawn:
         log.warning("the sample has no known tokens, so none can be masked")
         return None
-    words = tokenization.read_dictionary(model / "fairseq" / "dict.txt")
+    words = read_dictionary(model / "fairseq" / "dict.txt")
     targets = [chosen[row].ids[position] for row, position in drawn]
     found = {
-        "loss": _masked_loss(chosen, drawn, words.index(tokenization.MASK), network) / len(drawn),
+        "loss": _masked_loss(chosen, drawn, words.index(MASK), network) / len(drawn),
         "frequency_loss": _frequency_loss(examples, targets, len(words)) / len(drawn),
         "tokens": len(drawn),
     }
@@ -341,7 +342,7 @@ def compare_with_frequencies(
         log.warning(
             "these token ids mean nothing to this checkpoint: its loss at %d masked tokens is %.2f nats per "
             "token, no better than guessing by frequency (%.2f); are dict.txt and the SentencePiece model "
-            "its own, and are the texts in its language?",
+            "or BPE its own, and are the texts in its language?",
             *(found["tokens"], found["loss"], found["frequency_loss"]),
         )
     return found

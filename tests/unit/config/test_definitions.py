@@ -44,7 +44,28 @@ def test_a_model_has_the_files_of_its_format(raw):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "key"), [("fairseq", "config"), ("huggingface", "dictionary")])
+def test_a_model_has_a_sentencepiece_model_or_gpt2s_bpe(raw):
+    raw["models"] = {
+        "a": {"source": "cls_books", "checkpoint": "in/model.pt", "encoder": "gpt2/encoder.json"},
+        "b": {"source": "cls_books", "bpe": "merges.txt"},
+        "c": {"source": "cls_books"},
+    }
+    raw["grid"]["models"] = ["a"]
+    models = resolve_config(copy.deepcopy(raw))["models"]
+    assert [models["a"][key] for key in ("encoder", "bpe")] == ["gpt2/encoder.json", "in/vocab.bpe"]
+    assert [models["b"][key] for key in ("encoder", "bpe")] == ["encoder.json", "merges.txt"]
+    assert "sentencepiece" not in models["a"]
+    assert not {"encoder", "bpe"} & set(models["c"])  # whose fingerprint stays what it was
+    raw["models"]["a"]["sentencepiece"] = "spm.model"
+    error = refusal(raw)
+    assert error.where == "config, models.a"
+    assert error.found == "sentencepiece: spm.model, encoder: gpt2/encoder.json"
+    assert error.hint == "give either sentencepiece or encoder and bpe"
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"), [("fairseq", "config"), ("huggingface", "dictionary"), ("huggingface", "bpe")]
+)
 def test_a_file_that_the_format_has_not(raw, kind, key):
     name = raw["grid"]["models"][0]
     raw["models"][name] = {"source": "cls_books", "format": kind, key: "x"}

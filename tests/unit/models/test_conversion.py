@@ -86,7 +86,7 @@ def test_definition_and_files(source):
     assert definition == expected
     for copy, original in (
         ("fairseq/dict.txt", "dict.txt"),
-        ("sentencepiece.model", DEFINITION["sentencepiece"]),
+        ("subwords/sentencepiece.model", DEFINITION["sentencepiece"]),
     ):
         assert (folder / copy).read_bytes() == (source / original).read_bytes()
     config = read_json(folder / "huggingface" / "config.json")

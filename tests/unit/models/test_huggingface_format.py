@@ -15,7 +15,8 @@ from safetensors.torch import load_file, save_file
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
-from seedbed.models.tokenization import match_vocabulary, read_dictionary
+from seedbed.models.dictionaries import read_dictionary
+from seedbed.models.subwords import match_vocabulary, published
 
 DEFINITION = {
     "source": "hub",
@@ -51,9 +52,9 @@ def original_ids(source: Path, kind: str, text: str) -> list[int]:
 
 
 def canonical_ids(folder: Path, text: str) -> list[int]:
-    files = folder / "sentencepiece.model", folder / "fairseq" / "dict.txt"
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(files[0]))
-    return [0, *match_vocabulary(*files).ids(processor.encode(text, out_type=str))[:38], 2]
+    files = published(folder / "subwords"), folder / "fairseq" / "dict.txt"
+    (pieces,) = files[0].encode([text])
+    return [0, *match_vocabulary(*files).ids(pieces)[:38], 2]
 
 
 @torch.inference_mode()
@@ -342,24 +343,15 @@ def test_a_file_of_fairseq_is_no_model_of_transformers(tmp_path):
     assert refused(source, checkpoint="pytorch_model.bin").hint.startswith("set format: fairseq")
 
 
-@pytest.mark.parametrize("kind", ["fairseq", "huggingface"])
-def test_gpt2_vocabularies_are_refused_by_name(tmp_path, kind):
+def test_a_gpt2_vocabulary_is_refused_by_name(tmp_path):
     source = tmp_path / "roberta.base"
     source.mkdir()
-    for name in ("model.pt", "model.safetensors", "config.json"):
+    for name in ("model.safetensors", "config.json", "vocab.json", "merges.txt"):
         (source / name).write_text("{}")
-    if kind == "fairseq":
-        (source / "dict.txt").write_text("".join(f"{number} {1000 - number}\n" for number in range(300)))
-    else:
-        (source / "vocab.json").write_text("{}")
-        (source / "merges.txt").write_text("")
-    changes = {"format": kind}
-    if kind == "fairseq":
-        changes |= {"checkpoint": "model.pt", "dictionary": "dict.txt"}
-    error = refused(source, **changes)
-    assert "GPT-2's byte-level BPE, as in roberta.base" in error.what
-    assert ("dict.txt" if kind == "fairseq" else "merges.txt") in error.found
-    assert "camembert-base or XLM-R" in error.hint
+    error = refused(source)
+    assert "GPT-2's byte-level BPE, as in roberta-base" in error.what
+    assert "merges.txt" in error.found
+    assert "format: auto" in error.hint
 
 
 def test_missing_weights_are_named_with_those_there_are(tmp_path):

@@ -255,7 +255,7 @@ def test_a_checkpoint_is_converted_without_loading_pytorch_here(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(isolation.LIBRARY)}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
     made = {path.relative_to(tmp_path / "model").as_posix() for path in (tmp_path / "model").rglob("*.*")}
-    expected = {"fairseq/model.pt", "fairseq/dict.txt", "sentencepiece.model", "model.json"}
+    expected = {"fairseq/model.pt", "fairseq/dict.txt", "subwords/sentencepiece.model", "model.json"}
     expected |= {f"huggingface/{name}" for name in ("config.json", "model.safetensors", "tokenizer.json")}
     assert made == expected | {"huggingface/tokenizer_config.json"}
     assert read_json(tmp_path / "model" / "model.json")["layers"] == 2

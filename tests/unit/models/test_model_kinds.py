@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from builders import ODD_TEXTS, make_fairseq_checkpoint, make_manifest, make_reviews
-from builders_checkpoints import make_huggingface_model
+from builders_checkpoints import make_huggingface_model, make_roberta_base
 from safetensors.torch import load_file
 
 from seedbed.core.files import read_json, read_jsonl, write_json, write_jsonl
@@ -47,7 +47,9 @@ HUGGINGFACE = {
     "token types": {"kind": "xlm-roberta", "token_types": True},
     "encoder alone": {"kind": "xlm-roberta", "head": False},
 }
-KINDS = [("fairseq", name) for name in FAIRSEQ] + [("huggingface", name) for name in HUGGINGFACE]
+KINDS = [("fairseq", name) for name in (*FAIRSEQ, "roberta.base")] + [
+    ("huggingface", name) for name in HUGGINGFACE
+]
 
 
 def make(folder: Path, kind: str, name: str) -> Path:
@@ -55,7 +57,10 @@ def make(folder: Path, kind: str, name: str) -> Path:
     source = folder / "archive"
     definition = {"source": "made", "format": kind, "sentencepiece": "sentencepiece.bpe.model"}
     if kind == "fairseq":
-        make_fairseq_checkpoint(source, **FAIRSEQ[name])
+        if name == "roberta.base":
+            make_roberta_base(source)
+        else:
+            make_fairseq_checkpoint(source, **FAIRSEQ[name])
         definition |= {"checkpoint": "model.pt", "dictionary": "dict.txt", "config": None}
     else:
         make_huggingface_model(source, **HUGGINGFACE[name])
@@ -73,7 +78,7 @@ def write_data(folder: Path, model: Path) -> dict[str, dict[str, Path]]:
         rows = [{"id": f"{split}-{i}", "text": text, "label": 0} for i, text in enumerate(texts[number::3])]
         write_jsonl(folder / f"{split}.jsonl", rows)
     files = {
-        "sentencepiece": model / "sentencepiece.model",
+        "subwords": model / "subwords",
         "dictionary": model / "fairseq" / "dict.txt",
         "definition": model / "model.json",
     }
@@ -111,10 +116,11 @@ def test_a_model_of_each_kind_passes_the_gate(tmp_path, kind, name):
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [("fairseq", "camembert-base's dict.txt"), ("huggingface", "CamemBERT")]
+    ("kind", "name"),
+    [("fairseq", "camembert-base's dict.txt"), ("fairseq", "roberta.base"), ("huggingface", "CamemBERT")],
 )
 def test_fairseq_preprocess_gives_the_same_ids(tmp_path, kind, name):
-    """Second rows of special tokens must not shift what fairseq reads."""
+    """Second rows of special tokens, and words that are numbers, must not shift what fairseq reads."""
     model = make(tmp_path, kind, name)
     data = write_data(tmp_path, model)
     labels = {split: tmp_path / f"{split}.label" for split in SPLITS}

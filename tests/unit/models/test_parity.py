@@ -17,9 +17,11 @@ from safetensors.torch import load_file, save_file
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, read_jsonl, write_jsonl
 from seedbed.models import conversion, parity
+from seedbed.models.fast_tokenizers import build_tokenizer
 from seedbed.models.intake import prepare
 from seedbed.models.parity import Example, check_parity, choose
-from seedbed.models.tokenization import build_tokenizer, match_vocabulary, tokenize_texts
+from seedbed.models.subwords import match_vocabulary, published
+from seedbed.models.tokenization import tokenize_texts
 
 DEFINITION = {
     "source": "lab",
@@ -47,7 +49,7 @@ def write_texts(folder: Path, texts: list[str]) -> None:
         write_jsonl(folder / f"{split}.jsonl", rows)
     model = folder / "model"
     files = {
-        "sentencepiece": model / "sentencepiece.model",
+        "subwords": model / "subwords",
         "dictionary": model / "fairseq" / "dict.txt",
         "definition": model / "model.json",
     }
@@ -254,7 +256,7 @@ def test_other_token_ids(data):
     rows[4]["ids"][1] += 1
     write_jsonl(path, rows)
     error = refused(data)
-    assert error.what == "the fast tokenizer gives 1 of 71 texts other ids than SentencePiece does"
+    assert error.what == "the fast tokenizer gives 1 of 71 texts other ids than the SentencePiece model does"
     assert error.where.startswith("split validation, line 5 (validation-4): ")
     assert str(rows[4]["ids"]) in error.found
     assert error.found.count("[") == 2
@@ -290,9 +292,9 @@ def test_texts_that_split_equally_well_are_counted_not_refused(tmp_path, caplog)
     """In a unigram model `...` may be `.. .` or `. ..`: one score, and rounding decides for SentencePiece."""
     data = make_data(tmp_path, "unigram", vocab=480)
     model = data / "model"
-    files = model / "sentencepiece.model", model / "fairseq" / "dict.txt"
+    files = published(model / "subwords"), model / "fairseq" / "dict.txt"
     vocabulary, fast = match_vocabulary(*files), build_tokenizer(*files)
-    exact = sentencepiece.SentencePieceProcessor(model_file=str(files[0]))
+    exact = sentencepiece.SentencePieceProcessor(model_file=str(files[0].path))
     texts = [f"{review['text']} Avec regret{'.' * dots}" for review in make_reviews(60) for dots in (3, 5, 7)]
     for text in texts:
         ids = [0, *vocabulary.ids(exact.encode(text, out_type=str)), 2]

@@ -30,7 +30,7 @@ def binarize(
     The files are made beside `output`, compared with the token ids and labels, and moved in one rename.
 
     Args:
-        pieces: SentencePiece pieces of each split (train, validation, test), separated by spaces.
+        pieces: pieces of each split (train, validation, test), separated by spaces.
         labels: class index of each example, one per line, of each split.
         tokens: the expected token ids of each split, from tokenize_texts.
         dictionary: the checkpoint's dict.txt.
