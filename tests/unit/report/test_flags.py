@@ -33,7 +33,15 @@ options.parse_args_and_arch(parser, [
 print(json.dumps(sorted(parser._option_string_actions)))
 """
 # keys that a recipe of classification has lost where it trains all weights
-UNUSED = ("lora", "quantization", "frozen_dtype", "gradient_checkpointing", "loss_on", "sweep")
+UNUSED = (
+    "class_weight",
+    "lora",
+    "quantization",
+    "frozen_dtype",
+    "gradient_checkpointing",
+    "loss_on",
+    "sweep",
+)
 # run_glue.py is a script of Transformers' repository, not of its package
 OWN_FLAGS_OF_RUN_GLUE = {"max_seq_length", "pad_to_max_length"}
 

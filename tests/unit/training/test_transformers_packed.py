@@ -7,6 +7,7 @@ from test_transformers_trainer import ROOT
 from transformers import RobertaConfig, RobertaForSequenceClassification
 
 from seedbed.config.resolve import resolve_config
+from seedbed.core.files import write_json
 from seedbed.core.naming import PAD
 from seedbed.running.jobs import Job
 from seedbed.training import adapter_parameters, packing, token_ids
@@ -97,7 +98,10 @@ def train(folder, monkeypatch, packs: bool, method: str = "full", **changes) -> 
         "cuda_graphs": False,
         "evaluation": {"batch_size": 4, "test_curves": False},
     }
-    paths = dict.fromkeys(("tokens", "labels", "weights", "model", "target"), folder)
+    folder.mkdir(exist_ok=True)
+    labels = folder / "labels.json"
+    write_json(labels, {"labels": ["0", "1"], "names": ["negative", "positive"]})
+    paths = dict.fromkeys(("tokens", "weights", "model", "target"), folder) | {"labels": labels}
     job = Job(run=run, experiment="x", work=folder / "work", threads=1, **paths)
     split = Split([str(n) for n in range(10)], TEXTS, [n % 2 for n in range(10)])
     recorder = Recorder(settings, settings["epochs"] * 2, folder / "run", torch.device("cpu"))
