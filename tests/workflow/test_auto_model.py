@@ -2,11 +2,13 @@
 
 import json
 
+import pytest
 from builders_encoders import make_encoder
 from builders_workflow import link_repository, small_config, write_lab_dataset
 from harness import Project, succeeded
 
 
+@pytest.mark.slow
 def test_an_encoder_runs_with_transformers_alone_and_the_report_says_so(tmp_path):
     inputs = tmp_path / "inputs"
     write_lab_dataset(inputs / "books")
