@@ -29,6 +29,8 @@ from seedbed.config.plan import Plan  # noqa: E402
 from seedbed.core import files  # noqa: E402
 from seedbed.report import sources, summary  # noqa: E402
 from seedbed.report.documents.markdown import to_markdown  # noqa: E402
+from seedbed.report.first_table import first_tables  # noqa: E402
+from seedbed.report.opening import opening  # noqa: E402
 
 KEPT = ROOT / "benchmarks" / "results" / "paper_scale"
 CONFIGS = {
@@ -56,7 +58,9 @@ def make_tables(name: str, folder: Path) -> Path:
         paths,
     )
     read = {**paths, "audit": KEPT / name / "data_audit.csv", "run_json": plan.run_files("run.json")}
-    blocks = summary.findings(*sources.read(read, plan.reporting(), {}))
+    found, others = sources.read(read, plan.reporting(), {})
+    warned = summary.warnings(found, others)
+    blocks = summary.findings(found, opening(found), first_tables(found), warned)
     files.write_text(experiment / "summary.md", to_markdown(blocks))
     return experiment
 

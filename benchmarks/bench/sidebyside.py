@@ -204,7 +204,7 @@ def _seedbed_rows(
     if seed is not None:  # the second of patience would let a run of the call before in
         made = [record for record in made if record["run"]["init_seed"] == seed]
     made.sort(key=lambda record: record["written"])
-    diverged = [record["folder"] for record in made if record["diverged"]]
+    diverged = [record["folder"] for record in made if record.get("diverged")]
     if diverged:
         raise BenchError(f"{diverged[0]}: the run diverged and stopped early, so that its time tells nothing")
     processes = sorted(

@@ -14,8 +14,8 @@ SEEDS = [0, 1]
 FRAMEWORKS = ("fairseq", "transformers")
 CELL = "runs/books/generated"
 DROPOUTS = ("dropout", "attention_dropout", "activation_dropout", "pooler_dropout")
-# what run.json tells of a separate run alone: how its framework was called
-OF_FRAMEWORKS = {"command"}
+# what run.json tells of a separate run alone: how its framework was called, and whether it packs batches
+OF_FRAMEWORKS = {"command", "packed"}
 
 
 def config(experiment: str, **changes: Any) -> dict[str, Any]:

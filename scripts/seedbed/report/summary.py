@@ -21,7 +21,7 @@ WORDS = wording.Words("report/report")
 
 def write_summary(experiment: Experiment, sources: Sources, summary: str | Path, facts: str | Path) -> None:
     """Write the summary of an experiment as Markdown, and as JSON what `scripts/show.py` prints of it."""
-    found, tables, warned = opening(experiment), first_tables(experiment), _warnings(experiment, sources)
+    found, tables, warned = opening(experiment), first_tables(experiment), warnings(experiment, sources)
     blocks = [*findings(experiment, found, tables, warned), *_file_section(experiment, sources)]
     write_text(summary, to_markdown(blocks))
     write_json(facts, facts_of(found, tables[0], warned))
@@ -51,7 +51,7 @@ def _plain(lines: Sequence[Line]) -> list[dict[str, str]]:
     return [{"label": line.label, "text": plain_text(line.text)} for line in lines]
 
 
-def _warnings(experiment: Experiment, sources: Sources) -> list[str]:
+def warnings(experiment: Experiment, sources: Sources) -> list[str]:
     """On runs, on small test sets, and the first on the data."""
     return [
         *(one.text for one in sections_accuracy.run_warnings(experiment)),
