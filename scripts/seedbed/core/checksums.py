@@ -15,7 +15,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,14 +109,15 @@ def _write_lines(path: Path, lines: Mapping[str, str]) -> None:
 def compare(paths: Iterable[str | Path]) -> None:
     """Check that files are unchanged since their rules wrote them; missing files are ignored.
 
+    Args:
+        paths: of files; a folder stands for all files in it.
+
     Raises:
         SeedbedError: a file has changed or is empty, or its record is damaged.
     """
     records: dict[str, dict[str, Written]] = {}
     unknown = []
-    for path in (os.fspath(each) for each in paths):  # for 10,000 runs, pathlib would take most of the time
-        if not os.path.isfile(path):
-            continue
+    for path in _files_at(paths):
         written = _find(path, records)
         if written is None:
             unknown.append(path)
@@ -129,6 +130,15 @@ def compare(paths: Iterable[str | Path]) -> None:
             f"not compared, since an older version wrote it without a SHA-256: {unknown[0]}"
             + (f", and {len(unknown) - 1} more files" if unknown[1:] else "")
         )
+
+
+def _files_at(paths: Iterable[str | Path]) -> Iterator[str]:
+    """The files that are there; of a folder all but Snakemake's own."""
+    for path in map(os.fspath, paths):  # for 10,000 runs, pathlib would take most of the time
+        if os.path.isfile(path):
+            yield path
+        elif os.path.isdir(path):
+            yield from (str(file) for file in _files(Path(path)) if not file.name.startswith("."))
 
 
 def changed(folder: Path, names: Iterable[str]) -> list[str]:
