@@ -137,14 +137,8 @@ check_torch() {
     fi
 }
 
-# Each run would compile anew what has no bytecode: PyTorch takes longer than the rest of a run's start, and without
-# that of Seedbed's own modules the demo took 96 s on two cores instead of 87. Hence bytecode is left here even where
-# PYTHONDONTWRITEBYTECODE is set, as in many images.
-compile_library() {
-    env -u PYTHONDONTWRITEBYTECODE "$venv/bin/python" -m compileall -q "$here/../scripts"
-}
-
-# It imports as a run does, and so compiles PyTorch.
+# It imports as a run does, and leaves the bytecode also where PYTHONDONTWRITEBYTECODE is set, as in many images: each
+# run would compile PyTorch anew, which takes longer than the rest of its start.
 verify() {
     env -u PYTHONDONTWRITEBYTECODE PYTHONPATH="$here/../scripts" "$venv/bin/python" - << 'END' || fail "the environment does not work" "  hint:  remove $venv, then try again"
 import importlib.util
@@ -181,10 +175,7 @@ elif [[ -z "$torch" ]]; then
     torch=cpu
     if nvidia-smi > /dev/null 2>&1; then torch=cuda; fi
 fi
-if [[ -e "$stamp" && "$(stamp_text)" == "$(< "$stamp")" ]]; then
-    compile_library
-    exit 0
-fi
+if [[ -e "$stamp" && "$(stamp_text)" == "$(< "$stamp")" ]]; then exit 0; fi
 
 rm -f "$stamp"
 SECONDS=0
@@ -199,6 +190,5 @@ pip_install "$uv_pin"
 "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --no-deps --compile-bytecode \
     --build-constraints "$here/requirements.lock" -r "$here/requirements.lock"
 verify
-compile_library
 stamp_text > "$stamp"
 say "done in $SECONDS s"

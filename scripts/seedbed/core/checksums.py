@@ -134,7 +134,7 @@ def compare(paths: Iterable[str | Path]) -> None:
 
 def _files_at(paths: Iterable[str | Path]) -> Iterator[str]:
     """The files that are there; of a folder all but Snakemake's own."""
-    for path in map(os.fspath, paths):  # for 10,000 runs, pathlib would take most of the time
+    for path in (os.fspath(each) for each in paths):  # for 10,000 runs, pathlib would take most of the time
         if os.path.isfile(path):
             yield path
         elif os.path.isdir(path):
