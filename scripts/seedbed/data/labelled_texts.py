@@ -244,23 +244,25 @@ def check(name: str, definition: Mapping[str, Any], splits: Splits) -> None:
 
 
 def _check_test(name: str, definition: Mapping[str, Any], examples: Examples) -> None:
-    if absent := _absent(definition, examples):
-        raise SeedbedError(
-            f"a class has no test example in {name!r}",
-            where=f"config, datasets.{name}.files.test: {definition['files']['test']}",
-            found=f"none of {', '.join(absent)}; {composition(definition, examples)}",
-            hint="add examples; or remove the label, with other_labels: drop for its training examples; or "
-            "set absent_classes: allow, and how well it is found is not measured",
-        )
+    hint = "add examples; or remove the label, with other_labels: drop for its training examples; or set "
+    hint += "absent_classes: allow, and how well it is found is not measured"
+    _refuse_absent(name, definition, "test", "test", examples, hint)
 
 
 def _check_train(name: str, definition: Mapping[str, Any], examples: Examples) -> None:
+    hint = f"add examples, or remove the label from datasets.{name}.labels"
+    _refuse_absent(name, definition, "train", "training", examples, hint)
+
+
+def _refuse_absent(
+    name: str, definition: Mapping[str, Any], split: str, adjective: str, examples: Examples, hint: str
+) -> None:
     if absent := _absent(definition, examples):
         raise SeedbedError(
-            f"a class has no training example in {name!r}",
-            where=f"config, datasets.{name}.files.train: {definition['files']['train']}",
+            f"a class has no {adjective} example in {name!r}",
+            where=f"config, datasets.{name}.files.{split}: {definition['files'][split]}",
             found=f"none of {', '.join(absent)}; {composition(definition, examples)}",
-            hint=f"add examples, or remove the label from datasets.{name}.labels",
+            hint=hint,
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.spelling import nearest
-from seedbed.data.readers.files import Record, SourceFile
+from seedbed.data.readers.files import Record, SourceFile, explaining
 from seedbed.data.readers.tables import Table, select
 from seedbed.sources.archives import MAX_RATIO, RATIO_FROM
 
@@ -26,22 +26,14 @@ def read_excel(file: SourceFile, definition: Mapping[str, Any]) -> list[Record]:
     """
     import openpyxl
 
-    try:
-        with file.open() as stream, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about styles and other things beside the cells
-            _refuse_bomb(file, stream)
-            book = openpyxl.load_workbook(stream, read_only=True, data_only=True)
-            sheets = {sheet.title: _rows(sheet) for sheet in book.worksheets}
-            book.close()
-    except SeedbedError:
-        raise
-    except Exception as error:  # the library raises errors of many kinds
-        raise SeedbedError(
-            "the file cannot be read as an .xlsx workbook",
-            where=file.where,
-            found=f"{type(error).__name__}: {str(error)[:300]}",
-            hint="open it in Excel or LibreOffice and save it as .xlsx without a password, or as CSV",
-        ) from error
+    what = "the file cannot be read as an .xlsx workbook"
+    remedy = "open it in Excel or LibreOffice and save it as .xlsx without a password, or as CSV"
+    with explaining(file, what, remedy), file.open() as stream, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about styles and other things beside the cells
+        _refuse_bomb(file, stream)
+        book = openpyxl.load_workbook(stream, read_only=True, data_only=True)
+        sheets = {sheet.title: _rows(sheet) for sheet in book.worksheets}
+        book.close()
     return select(_chosen(file, sheets, definition.get("sheet")), file, definition)
 
 

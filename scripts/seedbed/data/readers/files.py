@@ -42,6 +42,19 @@ SHEETS = (b"[Content_Types].xml", b"xl/", b"opendocument.spreadsheet")
 NUL_SHARE = 0.05  # of a file's bytes; a Latin text in UTF-16 has one in two, a faulty text a few
 
 
+@contextlib.contextmanager
+def explaining(file: "SourceFile", what: str, hint: str) -> Iterator[None]:
+    """Any error of a library that reads a file as a `SeedbedError` with this text and remedy."""
+    try:
+        yield
+    except SeedbedError:
+        raise
+    except Exception as error:  # the libraries raise errors of many kinds
+        raise SeedbedError(
+            what, where=file.where, found=f"{type(error).__name__}: {str(error)[:300]}", hint=hint
+        ) from error
+
+
 @dataclass(frozen=True)
 class SourceFile:
     """A file of a source.

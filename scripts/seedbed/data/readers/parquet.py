@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from seedbed.core.errors import SeedbedError
 from seedbed.data.readers.arrow_columns import records_of, top_columns
-from seedbed.data.readers.files import Record, SourceFile
+from seedbed.data.readers.files import Record, SourceFile, explaining
 
 
 def read_parquet(file: SourceFile, definition: Mapping[str, Any]) -> list[Record]:
@@ -20,7 +19,8 @@ def read_parquet(file: SourceFile, definition: Mapping[str, Any]) -> list[Record
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
+    remedy = "it may be truncated: fetch it again; or set format to what it is"
+    with explaining(file, "the file cannot be read as Parquet", remedy):
         with file.open() as stream, pq.ParquetFile(stream) as opened:
             schema = opened.schema_arrow
             table = opened.read(columns=top_columns(schema.names, definition))
@@ -30,13 +30,4 @@ def read_parquet(file: SourceFile, definition: Mapping[str, Any]) -> list[Record
                 table = table.set_column(place, field.name, values)
         table.validate(full=True)  # offsets and UTF-8, as the files are untrusted
         features = dict.fromkeys(schema.names) | datasets.Features.from_arrow_schema(table.schema)
-    except SeedbedError:
-        raise
-    except Exception as error:  # the libraries raise errors of many kinds
-        raise SeedbedError(
-            "the file cannot be read as Parquet",
-            where=file.where,
-            found=f"{type(error).__name__}: {str(error)[:300]}",
-            hint="it may be truncated: fetch it again; or set format to what it is",
-        ) from error
     return records_of(table, features, file, definition)
