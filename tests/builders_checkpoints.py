@@ -4,6 +4,7 @@ import argparse
 import functools
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +200,21 @@ def refused(source: Path, definition: dict[str, Any]) -> Any:
         convert(source, definition)
     assert not (source.parent / "model" / "model.json").exists()
     return error.value
+
+
+def edit(path: Path, **changes: Any) -> None:
+    """Set keys of a JSON file; None takes one out."""
+    from seedbed.core.files import read_json, write_json
+
+    content = read_json(path) | changes
+    write_json(path, {key: value for key, value in content.items() if value is not None})
+
+
+def rewrite(source: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Apply `change` to the weights of a folder: in place, or to those that it returns."""
+    from safetensors.torch import load_file, save_file
+
+    path = source / "model.safetensors"
+    weights = load_file(path)
+    kept = change(weights)
+    save_file(kept if isinstance(kept, dict) else weights, path, metadata={"format": "pt"})

@@ -38,6 +38,7 @@ from seedbed.models.saved_models import (
     gather_weights,
     load,
     refuse_quantized,
+    requested,
     unshared,
 )
 
@@ -55,9 +56,7 @@ PADDING_TOLERANCE = 1e-4  # of equal logits, as a share of their norm; float32 r
 
 def work(request: Mapping[str, Any], forked: bool = True) -> dict[str, Any]:
     """Answer a request of `intake.prepare` (with `folder` added), in the separate process."""
-    files = {key: Path(path) for key, path in request["files"].items()}
-    digests = request.get("shards") or {str(files["checkpoint"]): request["sha256"]}
-    return convert(files, digests, request["sha256"], Path(request["folder"]), forked)
+    return convert(*requested(request), forked)
 
 
 def convert(

@@ -29,6 +29,7 @@ from seedbed.models.saved_models import (
     check_values,
     gather_weights,
     refuse_quantized,
+    requested,
 )
 
 log = logging.getLogger(__name__)
@@ -45,9 +46,7 @@ KEPT_DEFAULTS = {"bos_token_id", "eos_token_id", "pad_token_id", "use_cache", "t
 
 def work(request: Mapping[str, Any], forked: bool = True) -> dict[str, Any]:
     """Answer a request of `intake.prepare` (with `folder` added), in the separate process."""
-    files = {key: Path(path) for key, path in request["files"].items()}
-    digests = request.get("shards") or {str(files["checkpoint"]): request["sha256"]}
-    return convert(files, digests, request["sha256"], Path(request["folder"]), forked)
+    return convert(*requested(request), forked)
 
 
 def convert(

@@ -41,6 +41,14 @@ class Fit(NamedTuple):
     mismatched: list[tuple[str, Any, Any]]
 
 
+def requested(request: Mapping[str, Any]) -> tuple[dict[str, Path], dict[str, str], str, Path]:
+    """Of a request of `intake.prepare` the paths, the SHA-256 of each file of weights by its path, that of
+    `checkpoint`, and the folder to write to."""
+    files = {key: Path(path) for key, path in request["files"].items()}
+    digests = request.get("shards") or {str(files["checkpoint"]): request["sha256"]}
+    return files, digests, request["sha256"], Path(request["folder"])
+
+
 def refuse_quantized(content: Mapping[str, Any], path: Path, hint: str) -> None:
     """Check the content of config.json for quantized weights.
 

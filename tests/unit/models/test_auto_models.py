@@ -1,16 +1,15 @@
 """Encoders of the format auto: what is published of them, and what is refused before anything trains."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import builders_checkpoints
 import pytest
 import torch
 from builders import ODD_TEXTS, make_reviews, tiered
+from builders_checkpoints import edit, rewrite
 from builders_encoders import DEFINITION, KINDS, convert_encoder, make_encoder
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from seedbed.core.errors import SeedbedError
@@ -42,19 +41,6 @@ def refused(source: Path, **changes: str) -> SeedbedError:
     error = builders_checkpoints.refused(source, DEFINITION | changes)
     assert not (source.parent / "model" / "huggingface").exists()
     return error
-
-
-def edit(path: Path, **changes: Any) -> None:
-    """Set keys of a JSON file; None takes one out."""
-    content = read_json(path) | changes
-    write_json(path, {key: value for key, value in content.items() if value is not None})
-
-
-def rewrite(source: Path, change: Callable[[dict[str, torch.Tensor]], Any]) -> None:
-    """Apply `change` to the weights, in place."""
-    weights = load_file(source / "model.safetensors")
-    change(weights)
-    save_file(weights, source / "model.safetensors", metadata={"format": "pt"})
 
 
 # --- what comes out -----------------------------------------------------------------------------------------

@@ -7,13 +7,13 @@ import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import builders_checkpoints
 import pytest
 import torch
 from builders import make_fairseq_checkpoint, make_manifest
 from builders_causal import CLASSES, SPECIALS, make_causal_model
+from builders_checkpoints import edit, rewrite
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -52,19 +52,6 @@ def refused(source: Path, **changes: str) -> SeedbedError:
     error = builders_checkpoints.refused(source, DEFINITION | changes)
     assert not (source.parent / "model" / "huggingface").exists()
     return error
-
-
-def edit(path: Path, **changes: Any) -> None:
-    """Set keys of a JSON file; None takes one out."""
-    content = read_json(path) | changes
-    write_json(path, {key: value for key, value in content.items() if value is not None})
-
-
-def rewrite(source: Path, change: Callable[[dict[str, torch.Tensor]], Any]) -> None:
-    """Apply `change` to the weights, in place."""
-    weights = load_file(source / "model.safetensors")
-    weights = change(weights) or weights
-    save_file(weights, source / "model.safetensors", metadata={"format": "pt"})
 
 
 def logits(folder: Path) -> torch.Tensor:
