@@ -96,13 +96,20 @@ class Finetuner(RecipeTrainer):
 
     def _padded(self, texts: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
         """Padded token ids and their attention mask, both (batch, length)."""
-        real = token_ids.pad([[1] * len(ids) for ids in texts], 0)
-        return {"input_ids": token_ids.pad(texts, self._pad), "attention_mask": real}
+        ids = token_ids.pad(texts, self._pad)
+        lengths = torch.tensor(list(map(len, texts)))
+        # not by the id of padding, which a text may hold
+        return {"input_ids": ids, "attention_mask": (torch.arange(ids.shape[1]) < lengths[:, None]).long()}
+
+    @functools.cached_property
+    def _packable(self) -> bool:
+        """Whether the model's layers can be computed on rows of tokens."""
+        return packed_batches.fit(self.method.inner(self.model))
 
     @functools.cached_property
     def _packs(self) -> bool:
         """Whether batches are packed instead of padded."""
-        return packing.is_used_on(self.args.device) and packed_batches.fit(self.method.inner(self.model))
+        return packing.is_used_on(self.args.device) and self._packable
 
     @functools.cached_property
     def _pad(self) -> int:
@@ -112,8 +119,7 @@ class Finetuner(RecipeTrainer):
     def batching(self) -> dict[str, bool]:
         """Entries of run.json: whether batches are packed, and that a model has no CUDA graphs."""
         log.info("the texts of a batch are %s", "packed" if self._packs else "padded")
-        fits = packed_batches.fit(self.method.inner(self.model))
-        return {"packed": self._packs} | ({} if fits else {"cuda_graphs": False})
+        return {"packed": self._packs} | ({} if self._packable else {"cuda_graphs": False})
 
     @functools.cached_property
     def _longest(self) -> int:
@@ -123,8 +129,7 @@ class Finetuner(RecipeTrainer):
     @functools.cached_property
     def _graphed(self) -> Graphed | None:
         """The forward and backward pass as CUDA graphs; None if they are not used."""
-        fits = packed_batches.fit(self.method.inner(self.model))
-        if not (fits and graphs.are_used(self.job.run, self.args.device)):
+        if not (self._packable and graphs.are_used(self.job.run, self.args.device)):
             return None
         return Graphed(self._loss_and_logits, self.model.parameters())
 
