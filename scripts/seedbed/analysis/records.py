@@ -368,26 +368,25 @@ def _typed(document: Row, path: Path, keys: Sequence[str], kinds: tuple[type, ..
 
 def _amount(document: Row, path: Path, *keys: str, optional: bool = False) -> float | None:
     """A finite number, not below zero; None only where it is optional."""
-    value = _value(document, path, *keys)
-    if value is None and optional:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-        raise _fault(f"{path}, {'.'.join(keys)}", repr(value))
-    return value
+    return _bounded(document, path, keys, (0, math.inf), optional=optional)
 
 
 def _measured(document: Row, path: Path, split: str, key: str, metric: str | None = None) -> float | None:
     """A metric, by default named by its key, within its bounds; None where it is not finite."""
-    least, most = bounds_of(metric or key)
-    value = _value(document, path, split, key)
-    if value is None:
+    return _bounded(document, path, (split, key), bounds_of(metric or key), optional=True)
+
+
+def _bounded(
+    document: Row, path: Path, keys: Sequence[str], bounds: tuple[float, float], *, optional: bool
+) -> float | None:
+    """A finite number within these bounds; None only where it is optional."""
+    least, most = bounds
+    value = _value(document, path, *keys)
+    if value is None and optional:
         return None
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float))
-        or not (math.isfinite(value) and least <= value <= most)
-    ):
-        raise _fault(f"{path}, {split}.{key}", repr(value))
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not (is_number and math.isfinite(value) and least <= value <= most):
+        raise _fault(f"{path}, {'.'.join(keys)}", repr(value))
     return value
 
 

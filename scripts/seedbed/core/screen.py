@@ -18,10 +18,11 @@ def screen(found: Mapping[str, Any], places: Sequence[str], rest: str, width: in
         width: columns of the terminal.
     """
     head, rows, caption = _table(found["table"], width)
-    room = LINES - len(head) - len(caption) - len(places) - 2 * bool(places) - (not places)
+    below = ["", *places] if places else []
+    room = LINES - 1 - len(head) - len(caption) - len(below)
     opening = _opening(found, width, room - min(len(rows), FEWEST_ROWS), rest)
     rows = _cut([[row] for row in rows], room - len(opening), rest)
-    return "\n".join([*opening, "", *head, *rows, *caption, *(["", *places] if places else [])])
+    return "\n".join([*opening, "", *head, *rows, *caption, *below])
 
 
 def _opening(found: Mapping[str, Any], width: int, room: int, rest: str) -> list[str]:
