@@ -1,7 +1,7 @@
 """A model of RoBERTa-base's shape with random weights: python base_model.py CONVERTED OUTPUT
 
-CONVERTED is the folder of a model that Seedbed has converted (results/models/NAME), whose vocabulary the new
-one has. The first numbers of a model of this size need no checkpoint of it: its speed is that of its shape.
+CONVERTED is the folder of a model that Seedbed has converted (results/models/NAME); the new one has its
+vocabulary. Speed and memory depend on the shape alone, so that no checkpoint of this size is needed.
 """
 
 import shutil

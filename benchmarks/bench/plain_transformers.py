@@ -49,11 +49,12 @@ def read(path: Path, limit: int, pads: bool) -> tuple[list[dict[str, Any]], int]
     rows = [(truncate(row["ids"], limit), row["label"]) for row in files.read_jsonl(path)]
     examples = [
         {
-            "input_ids": ids + [PAD] * (limit - len(ids)) * pads,
-            "attention_mask": [1] * len(ids) + [0] * (limit - len(ids)) * pads,
+            "input_ids": ids + [PAD] * room,
+            "attention_mask": [1] * len(ids) + [0] * room,
             "label": label,
         }
         for ids, label in rows
+        for room in [limit - len(ids) if pads else 0]
     ]
     return examples, sum(len(ids) for ids, _ in rows)
 

@@ -408,7 +408,7 @@ def _whole(work: Workload, repeat: int, sizes: dict[str, int], cores: int) -> di
 
 
 def _settings(asked: argparse.Namespace) -> list[str]:
-    """The settings of the command line; the lab's way heeds those of the recipe, but for its precision."""
+    """The settings of the command line; their precision is plain Trainer's only with --lab-lean."""
     return [f"Settings: {' '.join(asked.set)}."] if asked.set else []
 
 
