@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from seedbed.core import imports
 from seedbed.core.files import read_json, write_text
 from seedbed.models.dictionaries import MASK
 from seedbed.models.fairseq_launcher import prepare_import
@@ -25,8 +26,9 @@ def write_architectures(model: Path, fairseq: str | Path, transformers: str | Pa
 def fairseq_classifier(model: Path) -> Any:
     """fairseq's RobertaModel with a classification head and random weights, which need memory on the CPU."""
     prepare_import()
-    from fairseq.data import Dictionary
-    from fairseq.models.roberta import RobertaModel
+    with imports.uncollected():
+        from fairseq.data import Dictionary
+        from fairseq.models.roberta import RobertaModel
 
     shape = read_json(model / "model.json")
     settings = argparse.Namespace(

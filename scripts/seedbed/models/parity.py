@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from seedbed.core import naming
+from seedbed.core import imports, naming
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, read_jsonl, write_json
 from seedbed.core.printable import Lines
@@ -161,7 +161,8 @@ def check_token_ids(examples: Sequence[Example], model: Path) -> int:
     Raises:
         SeedbedError: the ids of a text differ without a tie.
     """
-    from transformers import AutoTokenizer
+    with imports.uncollected():
+        from transformers import AutoTokenizer
 
     folder = model / "huggingface"
     definition = read_json(model / "model.json")
@@ -394,7 +395,8 @@ def _masked_loss(
 def load_fairseq(model: Path) -> Any:
     """fairseq's RobertaModel from fairseq/model.pt, loaded by fairseq itself, in evaluation mode."""
     prepare_import()
-    from fairseq import checkpoint_utils
+    with imports.uncollected():
+        from fairseq import checkpoint_utils
 
     folder = model / "fairseq"
     state = checkpoint_utils.load_checkpoint_to_cpu(str(folder / "model.pt"))
@@ -409,7 +411,8 @@ def load_huggingface(model: Path) -> Any:
     Raises:
         SeedbedError: a weight is unknown or missing; transformers would draw a missing one at random.
     """
-    from transformers import RobertaForMaskedLM
+    with imports.uncollected():
+        from transformers import RobertaForMaskedLM
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()

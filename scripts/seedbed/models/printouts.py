@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from seedbed.core import imports
 from seedbed.core.files import write_text
 
 CLASSES = 2  # of the printed head; a real one has as many as its dataset
@@ -36,6 +37,7 @@ def transformers_classifier(model: Path) -> Any:
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
     folder = model / "huggingface"
-    config = AutoConfig.from_pretrained(folder, num_labels=CLASSES, local_files_only=True)
-    with torch.device("meta"):
-        return AutoModelForSequenceClassification.from_config(config)
+    with imports.uncollected():  # from_config imports the architecture's modules
+        config = AutoConfig.from_pretrained(folder, num_labels=CLASSES, local_files_only=True)
+        with torch.device("meta"):
+            return AutoModelForSequenceClassification.from_config(config)

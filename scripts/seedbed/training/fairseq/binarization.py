@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seedbed.core import imports
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import publish_folder, read_json, read_jsonl, write_json, write_text
 from seedbed.core.printable import Lines
@@ -66,8 +67,9 @@ def binarize(
 def run_preprocess(texts: Mapping[str, str | Path], dictionary: str | Path, folder: Path) -> None:
     """Run fairseq-preprocess --only-source on the splits, with a given dictionary."""
     prepare_import()
-    from fairseq import options
-    from fairseq_cli import preprocess
+    with imports.uncollected():
+        from fairseq import options
+        from fairseq_cli import preprocess
 
     arguments = ["--only-source", "--srcdict", str(dictionary), "--destdir", str(folder), "--workers", "1"]
     for split, name in FAIRSEQ_SPLITS.items():
