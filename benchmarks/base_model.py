@@ -26,7 +26,7 @@ def main(converted: Path, output: Path) -> None:
     config = AutoConfig.from_pretrained(converted / "huggingface", **SHAPE)
     torch.manual_seed(0)
     RobertaForMaskedLM(config).save_pretrained(output)
-    shutil.copyfile(converted / "sentencepiece.model", output / "sentencepiece.bpe.model")
+    shutil.copyfile(converted / "subwords" / "sentencepiece.model", output / "sentencepiece.bpe.model")
     shutil.copyfile(converted / "huggingface" / "tokenizer.json", output / "tokenizer.json")
 
 

@@ -84,8 +84,19 @@ class Plan:
             "deterministic": self.config["deterministic"],
             "cuda_graphs": self.config["cuda_graphs"],
             "keep_model": self.config["keep_model"],
+            **self._packing(run),
             **self.batching.params(self._batches[run.batch]),
         }
+
+    def _packing(self, run: Run) -> dict[str, bool]:
+        """Whether graphs of a run take packed batches: the kernel that they need is for half precision.
+
+        Other runs have no such key, and the identity that they had before there was one.
+        """
+        precision = self.config["recipes"][run.recipe]["precision"]
+        graphed = self.config["cuda_graphs"] and self.task.cuda_graphs and not self.config["fused_seeds"]
+        packed = graphed and precision == "bfloat16" and run.framework == "transformers"
+        return {"packed": True} if packed else {}
 
     def _find_run(self, framework: str, wildcards: Any) -> Run:
         names = (

@@ -862,9 +862,10 @@ class Settings(Block):
     )
     cuda_graphs: Switch = key(
         False,
-        "On a GPU, launch the forward and backward pass of a classifier's update as one CUDA graph. Dropout "
-        "draws other random numbers of the same distribution, so switching this trains the runs again. No "
-        "effect on the CPU, in float16, and for models of the format auto other than RoBERTa and BERT.",
+        "On a GPU, launch the forward and backward pass of a classifier's update as one CUDA graph; with "
+        "Transformers in bfloat16, of packed texts. Dropout draws other random numbers of the same "
+        "distribution, so switching this trains the runs again. No effect on the CPU, in float16, and for "
+        "models of the format auto other than RoBERTa and BERT.",
     )
     keep_model: Switch = key(False, "Keep the selected weights of every run (safetensors).")
     threads: Count = key(1, "CPU threads of one run.", unit="threads")

@@ -30,6 +30,11 @@ def are_used(run: Mapping[str, Any], device: torch.device) -> bool:
     return run["cuda_graphs"] and can_be and device.type == "cuda"
 
 
+def are_packed(run: Mapping[str, Any]) -> bool:
+    """Whether captured batches are packed; see `Plan`, which decides it."""
+    return bool(run.get("packed"))
+
+
 def filled_up(length: int, limit: int) -> int:
     """The padded length of a batch: the next multiple of MULTIPLE, but at most the limit."""
     return min(-(-length // MULTIPLE) * MULTIPLE, limit)

@@ -4,7 +4,8 @@
 random eight 235, so a padded batch wastes half of its computation. On a CPU that is half of the time; a GPU
 mostly waits for the next kernel and is faster with few large ones.
 
-`Padded` texts have one length, so that the computation depends only on shapes.
+`Padded` texts have one length, so that the computation depends only on shapes. So it does for `Filled` texts,
+which are packed and then filled up to one of few numbers of tokens, half as many as padded texts have.
 
 Each framework has a module that computes its encoder on these rows (`fairseq.packed`,
 `transformers.packed_batches`, `fused.model`), since modules, norms and dropouts differ; the common attention
@@ -75,7 +76,56 @@ class Padded:
         )
 
 
-Texts = Packed | Padded
+@dataclass(frozen=True)
+class Filled:
+    """Concatenated texts, filled up to a number of tokens, for a GPU in half precision.
+
+    The padding is a text of its own, the last one, so that the kernel leaves no token's gradient unwritten.
+
+    Attributes:
+        ids: token ids of all texts, (tokens,), int64.
+        positions: place of each token in its text, from 0, (tokens,), int64; 0 for padding.
+        starts: place of each text's first token, and the number of tokens, (texts + 1,), int32.
+        longest: no text has more tokens.
+    """
+
+    ids: torch.Tensor
+    positions: torch.Tensor
+    starts: torch.Tensor
+    longest: int
+
+    rows = 1  # of tokens, in which `attention` sees the texts
+
+    @property
+    def first(self) -> torch.Tensor:
+        """Place of each text's first token, (texts,), int64."""
+        return self.starts[:-1].long()
+
+    def attention(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout: float, scale: float | None
+    ) -> torch.Tensor:
+        """Attention as of packed texts, by a kernel that reads the texts' places from the GPU."""
+        alone = query.shape != key.shape
+        if not query.is_cuda:
+            lengths = self.starts.diff().tolist()
+            asked = [1] * len(lengths) if alone else lengths
+            return attention(query, key, value, lengths, dropout, scale, asked)
+        asked = torch.arange(len(self.starts), dtype=torch.int32, device=query.device)
+        size = query.shape[-1]
+        room = -size % 8  # the kernel takes no other sizes of heads
+        # what scaled_dot_product_attention calls for nested tensors, whose lengths it would read on the CPU
+        found = torch.ops.aten._flash_attention_forward(
+            *(F.pad(part[0].transpose(0, 1), (0, room)) for part in (query, key, value)),
+            *(asked if alone else self.starts, self.starts),
+            *(1 if alone else self.longest, self.longest),
+            *(dropout, False, False),
+            scale=size**-0.5 if scale is None else scale,
+        )
+        return found[0].transpose(0, 1)[None, ..., :size]
+
+
+MULTIPLE_OF_TOKENS = 128  # of `Filled` texts: 8 reviews of CLS-Books have 976 on average
+Texts = Packed | Padded | Filled
 
 
 def is_used_on(device: torch.device) -> bool:
@@ -91,6 +141,18 @@ def pack(batch: Sequence[Sequence[int]]) -> Packed:
         positions=torch.cat([torch.arange(length) for length in lengths]),
         lengths=lengths,
         first=torch.tensor([0, *lengths[:-1]], dtype=torch.int64).cumsum(0),
+    )
+
+
+def filled(batch: Sequence[Sequence[int]], padding: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """`ids`, `positions` and `starts` of `Filled` texts: a multiple of MULTIPLE_OF_TOKENS, with padding."""
+    packed = pack(batch)
+    tokens = len(packed.ids)
+    room = MULTIPLE_OF_TOKENS - tokens % MULTIPLE_OF_TOKENS
+    return (
+        F.pad(packed.ids, (0, room), value=padding),
+        F.pad(packed.positions, (0, room)),
+        torch.tensor([*packed.first.tolist(), tokens, tokens + room], dtype=torch.int32),
     )
 
 

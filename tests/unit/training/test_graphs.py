@@ -83,6 +83,16 @@ def test_padded_texts_give_the_logits_of_packed_ones():
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
+def test_filled_texts_give_the_logits_of_packed_ones():
+    model = make_model()
+    model.eval()
+    ids, positions, starts = packing.filled(TEXTS, PAD)
+    assert len(ids) == packing.MULTIPLE_OF_TOKENS
+    found = packed_batches.logits(model, packing.Filled(ids, positions, starts, 20))
+    expected = packed_batches.logits(model, packing.pack(TEXTS))
+    torch.testing.assert_close(found[:-1], expected, rtol=1e-5, atol=1e-5)
+
+
 def transformers_step():
     model = make_model(dropout=0.1).to("meta")
     return model, lambda texts: packed_batches.logits(model, texts)
@@ -134,3 +144,15 @@ def test_a_run_learns_the_same(tmp_path, captures, framework, init, method):  # 
     assert about["updates"] == about_graphed["updates"] == 10
     assert (job.target / "adapter").exists() == (method == "lora")
     assert about_graphed["padding_share"] > about["padding_share"]
+
+
+def test_a_run_of_packed_batches_learns_the_same(tmp_path, captures):  # noqa: F811
+    plain, *_ = trained(tmp_path, "transformers", "plain", **NO_DROPOUT)
+    graphed, about, _ = trained(
+        tmp_path, "transformers", "packed", cuda_graphs=True, packed=True, **NO_DROPOUT
+    )
+    np.testing.assert_allclose(graphed, plain, rtol=1e-4, atol=1e-6)
+    (capture,) = captures
+    assert {shapes["input_ids"][0] % packing.MULTIPLE_OF_TOKENS for shapes in capture.shapes} == {0}
+    assert {shapes["starts"] for shapes in capture.shapes} == {(6,), (4,)}
+    assert about["updates"] == 10

@@ -10,9 +10,12 @@ import torch
 from builders_graphs import NO_DROPOUT, trained
 from builders_jobs import run_python
 from builders_stops import watched  # noqa: F401 - a fixture
+from test_transformers_packed import make_model
 
 from seedbed.core import interruption
-from seedbed.training import graphs
+from seedbed.core.naming import PAD
+from seedbed.training import graphs, packing, token_ids
+from seedbed.training.transformers import packed_batches
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 ROWS = ((3, 4), (2, 4), (5, 8), (3, 4), (5, 8), (2, 4))  # shapes met for the first time, and again
@@ -113,6 +116,36 @@ def test_all_shapes_leave_their_gradients_in_one_place():
         graphed(batch)
         places.add(net.inner.weight.grad.data_ptr())
     assert len(places) == 1
+
+
+def test_filled_texts_give_the_logits_and_gradients_of_padded_ones():
+    """In half precision; the padding of every batch has other tokens' memory before it."""
+    model = make_model(dropout=0.0).cuda().train()
+    texts = [[0, *range(4, 4 + length), 2] for length in (1, 18, 7, 12)]
+    labels = torch.tensor([0, 1, 1, 0], device="cuda")
+
+    def step(batch):
+        with torch.autocast("cuda", torch.bfloat16):
+            logits = packed_batches.logits(model, batch).float()[: len(labels)]
+        loss = torch.nn.functional.cross_entropy(logits, labels)
+        model.zero_grad()
+        loss.backward()
+        return logits.detach(), {
+            name: weight.grad
+            for name, weight in model.named_parameters()
+            # a softmax ignores what a key's bias adds to all scores: its gradient is rounding
+            if weight.grad is not None and not name.endswith("key.bias")
+        }
+
+    padded = packing.padded(token_ids.pad(texts).cuda(), PAD)
+    filled = packing.Filled(*(part.cuda() for part in packing.filled(texts, PAD)), packing.MULTIPLE_OF_TOKENS)
+    expected, slopes = step(padded)
+    torch.empty(1 << 24, device="cuda").fill_(float("nan"))  # an unwritten gradient would show it
+    found, others = step(filled)
+    torch.testing.assert_close(found, expected, rtol=0.02, atol=0.02)
+    assert others.keys() == slopes.keys()
+    for name, theirs in slopes.items():
+        torch.testing.assert_close(others[name], theirs, rtol=0.1, atol=0.05 * float(theirs.abs().max()))
 
 
 # --- whole runs ---

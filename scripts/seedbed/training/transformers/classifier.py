@@ -67,6 +67,9 @@ def train_run(job: Job) -> None:
     results.finish(job, progress.recorder, splits, predictor, extra, keep)
 
 
+GRAPHED = ("input_ids", "positions", "starts", "labels")  # of a batch, what graphs read
+
+
 class Finetuner(RecipeTrainer):
     """Trains a classifier by its mean cross-entropy, in which classes may have weights."""
 
@@ -89,6 +92,9 @@ class Finetuner(RecipeTrainer):
         if self._packs:
             packed = packing.pack(texts)
             return {**made, "input_ids": packed.ids, "packed": packed}
+        if self._fills:
+            ids, positions, starts = packing.filled(texts, self._pad)
+            return {**made, "input_ids": ids, "positions": positions, "starts": starts}
         if self._graphed:
             length = graphs.filled_up(max(map(len, texts)), self._longest)
             return {**made, "input_ids": token_ids.pad(texts, self._pad, length=length)}
@@ -118,8 +124,9 @@ class Finetuner(RecipeTrainer):
 
     def batching(self) -> dict[str, bool]:
         """Entries of run.json: whether batches are packed, and that a model has no CUDA graphs."""
-        log.info("the texts of a batch are %s", "packed" if self._packs else "padded")
-        return {"packed": self._packs} | ({} if self._packable else {"cuda_graphs": False})
+        packed = self._packs or self._fills
+        log.info("the texts of a batch are %s", "packed" if packed else "padded")
+        return {"packed": packed} | ({} if self._packable else {"cuda_graphs": False})
 
     @functools.cached_property
     def _longest(self) -> int:
@@ -133,6 +140,11 @@ class Finetuner(RecipeTrainer):
             return None
         return Graphed(self._loss_and_logits, self.model.parameters())
 
+    @functools.cached_property
+    def _fills(self) -> bool:
+        """Whether the batches of graphs are packed, and filled up, instead of padded."""
+        return self._graphed is not None and graphs.are_packed(self.job.run)
+
     def drop_graphs(self) -> None:
         """Free the memory of graphs after training."""
         if self._graphed:
@@ -140,7 +152,13 @@ class Finetuner(RecipeTrainer):
 
     def _loss_and_logits(self, batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean cross-entropy and logits of a batch; the operations depend only on its shapes."""
-        logits = self.packed_logits(packing.padded(batch["input_ids"], self._pad))
+        ids = batch["input_ids"]
+        if "starts" in batch:
+            longest = max(self._longest, packing.MULTIPLE_OF_TOKENS)
+            texts: Texts = packing.Filled(ids, batch["positions"], batch["starts"], longest)
+        else:
+            texts = packing.padded(ids, self._pad)
+        logits = self.packed_logits(texts)[: len(batch["labels"])]
         return mean_loss(logits, batch["labels"], self._class_weights), logits
 
     @functools.cached_property
@@ -155,7 +173,7 @@ class Finetuner(RecipeTrainer):
             return super().training_step(model, inputs, *more, **options)
         model.train()
         inputs = self._prepare_inputs(inputs)
-        loss, logits = self._graphed({name: inputs[name] for name in ("input_ids", "labels")})
+        loss, logits = self._graphed({name: inputs[name] for name in GRAPHED if name in inputs})
         self.record_batch(inputs, logits, inputs["labels"])
         return loss
 
