@@ -11,7 +11,7 @@ rule aggregate:
         run_json=PLAN.per_run("run.json"),
         metrics=PLAN.per_run("metrics.csv"),
         predictions=PLAN.per_run("predictions.csv"),
-        bag_of_words=PLAN.only("classes", PLAN.per_dataset("bag_of_words.csv")),
+        bag_of_words=PLAN.only("encoder", PLAN.per_dataset("bag_of_words.csv")),
         duplicates=PLAN.per_dataset("duplicates.csv"),
         splits=PLAN.clustered("splits.json"),
     output:

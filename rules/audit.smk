@@ -8,11 +8,11 @@ rule audit:
     """Count oddities of the data: balance, duplicates, leaks, encodings, order, truncation."""
     input:
         texts=PLAN.per_split(".jsonl"),
-        labels=PLAN.only("classes", PLAN.per_dataset("labels.json")),
+        labels=PLAN.only("encoder", PLAN.per_dataset("labels.json")),
         splits=PLAN.per_dataset("splits.json"),
         duplicates=PLAN.per_dataset("duplicates.csv"),
         tokens=PLAN.per_pair_and_split(".jsonl"),
-        statistics=PLAN.only("answers", PLAN.per_pair("tokens/statistics.json")),
+        statistics=PLAN.only("causal", PLAN.per_pair("tokens/statistics.json")),
         models=PLAN.per_model("model.json"),
     output:
         table=table("data_audit"),

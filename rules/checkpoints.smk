@@ -61,7 +61,7 @@ rule check_parity:
     benchmark:
         "<benchmarks>/check_parity/{dataset}/{model}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "classes"),
+        dataset=PLAN.pattern("datasets", "encoder"),
         model=PLAN.models_in("fairseq", "huggingface"),
     priority: 20  # all training waits for it
     conda:
@@ -89,7 +89,7 @@ rule count_parameters:
     benchmark:
         "<benchmarks>/count_parameters/{model}.tsv"
     wildcard_constraints:
-        model=PLAN.pattern("models", "classes"),
+        model=PLAN.pattern("models", "encoder"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/transformers.yaml"

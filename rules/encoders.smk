@@ -57,7 +57,7 @@ rule tokenize_for_encoder:
     benchmark:
         "<benchmarks>/tokenize_for_encoder/{dataset}/{model}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "classes"),
+        dataset=PLAN.pattern("datasets", "encoder"),
         model=PLAN.models_in("auto"),
     priority: 10  # checks of every dataset and model come before any training
     conda:

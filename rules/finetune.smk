@@ -25,7 +25,7 @@ rule finetune_transformers:
     benchmark:
         "<experiment>/benchmarks/finetune_transformers/{dataset}/{model}/{init}/{recipe}/{seed}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "classes"),
+        dataset=PLAN.pattern("datasets", "encoder"),
     # in batches there is nothing left to train
     localrule: PLAN.batched
     conda:
@@ -76,7 +76,7 @@ use rule finetune_transformers as finetune_causal with:
     benchmark:
         "<experiment>/benchmarks/finetune_causal/{dataset}/{model}/{init}/{recipe}/{seed}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "answers"),
+        dataset=PLAN.pattern("datasets", "causal"),
     localrule: PLAN.batched  # `use rule` does not take this over
 
 
@@ -96,7 +96,7 @@ rule finetune_transformers_batch:
     benchmark:
         "<experiment>/benchmarks/finetune_transformers_batch/{dataset}/{model}/{batch}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "classes"),
+        dataset=PLAN.pattern("datasets", "encoder"),
     conda:
         "../envs/transformers.yaml"
     threads: PLAN.batch_threads
@@ -142,4 +142,4 @@ use rule finetune_transformers_batch as finetune_causal_batch with:
     benchmark:
         "<experiment>/benchmarks/finetune_causal_batch/{dataset}/{model}/{batch}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "answers"),
+        dataset=PLAN.pattern("datasets", "causal"),

@@ -25,7 +25,7 @@ rule prepare_questions:
     benchmark:
         "<benchmarks>/prepare_questions/{dataset}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "answers"),
+        dataset=PLAN.pattern("datasets", "causal"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/data.yaml"
@@ -56,7 +56,7 @@ rule convert_causal_model:
     benchmark:
         "<benchmarks>/convert_causal_model/{model}.tsv"
     wildcard_constraints:
-        model=PLAN.pattern("models", "answers"),
+        model=PLAN.pattern("models", "causal"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/transformers.yaml"
@@ -90,7 +90,7 @@ rule tokenize_prompts:
     benchmark:
         "<benchmarks>/tokenize_prompts/{dataset}/{model}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "answers"),
+        dataset=PLAN.pattern("datasets", "causal"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/transformers.yaml"

@@ -30,7 +30,7 @@ rule prepare:
     benchmark:
         "<benchmarks>/prepare/{dataset}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "classes"),
+        dataset=PLAN.pattern("datasets", "encoder"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/data.yaml"
@@ -59,7 +59,7 @@ rule bag_of_words:
     benchmark:
         "<benchmarks>/bag_of_words/{dataset}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "classes"),
+        dataset=PLAN.pattern("datasets", "encoder"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/data.yaml"

@@ -72,8 +72,8 @@ rule write_summary:
         expected_validation=rules.aggregate.output.expected_validation,
         run_json=PLAN.per_run("run.json"),
         audit=rules.audit.output.table,
-        parity=PLAN.only("classes", PLAN.per_pair("parity.json", "fairseq")),
-        parameters=PLAN.only("classes", PLAN.per_model("parameters.csv")),
+        parity=PLAN.only("encoder", PLAN.per_pair("parity.json", "fairseq")),
+        parameters=PLAN.only("encoder", PLAN.per_model("parameters.csv")),
         trainable=PLAN.trainable_table,
         figures=[*rules.plot_figures.output.svg, rules.audit.output.svg],
         captions=[rules.plot_figures.output.captions, rules.audit.output.caption],
@@ -102,7 +102,7 @@ rule write_report:
         **rules.write_summary.input,
         models=PLAN.per_model("model.json"),
         architectures=PLAN.only(
-            "classes",
+            "encoder",
             PLAN.per_model("architecture_transformers.txt")
             + PLAN.per_model("architecture_fairseq.txt", "fairseq"),
         ),

@@ -28,7 +28,7 @@ rule tokenize_texts:
     benchmark:
         "<benchmarks>/tokenize_texts/{dataset}/{model}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "classes"),
+        dataset=PLAN.pattern("datasets", "encoder"),
         model=PLAN.models_in("fairseq", "huggingface"),
     priority: 10  # checks of every dataset and model come before any training
     conda:

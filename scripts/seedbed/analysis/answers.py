@@ -19,7 +19,6 @@ from seedbed.analysis.predictions import (
     CATEGORY,
     HINT,
     UNDEFINED_LOSS,
-    CellPredictions,
     bad_predictions,
     check_unique,
     clusters_of,
@@ -29,7 +28,6 @@ from seedbed.analysis.predictions import (
     numbered,
     read_columns,
     read_header,
-    read_predictions,
     split_rows,
 )
 from seedbed.core.errors import SeedbedError
@@ -181,29 +179,6 @@ class CellAnswers:
             name: np.concatenate([run.values[name].astype(np.float32) for run in runs]) for name in VALUES
         }
         return replace(runs[0], values=values, all_same=np.concatenate([run.all_same for run in runs]))
-
-
-CellOutputs = CellPredictions | CellAnswers
-
-
-def stack(runs: Sequence[CellOutputs]) -> CellOutputs:
-    """Outputs on the same examples under each other, in the given order; all of one task."""
-    return type(runs[0]).stacked(runs)
-
-
-def read_outputs(path: str | Path, task: Task, names: Sequence[str]) -> dict[str, CellOutputs]:
-    """The predictions.csv of a run of any task, by split: validation and test.
-
-    Args:
-        path: a predictions.csv.
-        task: what the run was trained for.
-        names: the class names of the run; none where the task has no classes.
-
-    Raises:
-        SeedbedError: see `read_answers` and `predictions.read_predictions`.
-    """
-    found = read_answers(path) if task.writes_answers else read_predictions(path, names)
-    return {split: replace(outputs, task=task) for split, outputs in found.items()}
 
 
 def read_answers(path: str | Path) -> dict[str, CellAnswers]:

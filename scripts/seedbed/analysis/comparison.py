@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from seedbed.analysis import statistics, verdicts
-from seedbed.analysis.answers import CellOutputs, read_outputs, stack
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, choice, compare_best
 from seedbed.analysis.differences import Compared, How, estimate_without_collapsed, with_holm, with_verdict
 from seedbed.analysis.experiment import INITS, Experiment
+from seedbed.analysis.outputs import CellOutputs, read_outputs, stack
 from seedbed.analysis.records import trained_together
 from seedbed.analysis.sides import (
     ExactTest,
@@ -502,7 +502,7 @@ def read_group(results: Finished, runs: Sequence[RunRow]) -> Group:
         path = results.run_folder(run)
         record, predicted = _files_of(path, "run.json", "predictions.csv")
         documents.append(read_json(record))
-        predictions.append(read_outputs(predicted, results.task, documents[-1]["label_names"]))
+        predictions.append(read_outputs(predicted, results.task, documents[-1]))
         _check_run(path, run, predictions[0], predictions[-1])
     splits = {split: stack([each[split] for each in predictions]) for split in PREDICTED}
     return Group(list(runs), documents, _clustered(results, runs[0].dataset, splits))

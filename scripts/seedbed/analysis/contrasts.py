@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from seedbed.analysis import bootstrap, dominance, statistics, verdicts
-from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, compare, compare_best
 from seedbed.analysis.differences import (
     OF_GAINS,
@@ -34,6 +33,7 @@ from seedbed.analysis.methods import (
     UNDEFINED,
     method_text,
 )
+from seedbed.analysis.outputs import CellOutputs
 from seedbed.analysis.predictions import UNDEFINED_LOSS, without_leaks
 from seedbed.analysis.records import setting
 from seedbed.analysis.sides import (

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from seedbed.analysis import statistics
-from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.differences import Contrast
+from seedbed.analysis.outputs import CellOutputs
 from seedbed.analysis.predictions import CellPredictions
 from seedbed.analysis.sides import adjusted, seed_table
 from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, value_column

@@ -162,6 +162,11 @@ class CellPredictions:
         return self.predicted == self.labels
 
     @property
+    def undefined(self) -> np.ndarray:
+        """(seeds,) bool: whether the split has no metrics: never, since a missing prediction is wrong."""
+        return np.zeros(len(self.predicted), dtype=bool)
+
+    @property
     def all_same(self) -> np.ndarray:
         """(seeds,) bool: whether every prediction of the seed is the same."""
         return (self.predicted == self.predicted[:, :1]).all(axis=1)

@@ -3,19 +3,20 @@
 import itertools
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from seedbed.analysis.answers import CellAnswers, CellOutputs
+from seedbed.analysis.answers import CellAnswers
+from seedbed.analysis.outputs import CellOutputs
 from seedbed.analysis.predictions import CellPredictions
 from seedbed.config.runs import RUN_KEYS, Run
 from seedbed.core.errors import SeedbedError
 from seedbed.core.known import all_known, known
 from seedbed.core.rows import Row, read_csv
-from seedbed.core.tasks import METRIC_COLUMNS, METRICS, NATS, Task, task_of
+from seedbed.core.tasks import ANSWERS, CLASSES, METRIC_COLUMNS, METRICS, NATS, Task, task_of
 from seedbed.core.words import bounds_of
 from seedbed.running.jobs import has_planned_updates
 
@@ -130,15 +131,17 @@ def check_predictions(document: Row, path: Path, predictions: Mapping[str, CellO
         SeedbedError: one of them is not that of the predictions.
     """
     for split, table in predictions.items():
-        if isinstance(table, CellAnswers):
-            _check_answers(split, table, document, path)
-            continue
-        for metric in table.task.counted:
-            if metric == "accuracy":
-                _check_accuracy(split, table, _value(document, path, split, metric), path)
-            else:
-                _check_counted(split, table, metric, _value(document, path, split, metric), path)
-        _check_loss(split, table, _amount(document, path, split, "loss", optional=True), path)
+        CHECKS[table.task.outputs](split, table, document, path)
+
+
+def _check_classes_of(split: str, table: CellPredictions, document: Row, path: Path) -> None:
+    """Hold all metrics of one run's predicted classes to what it told."""
+    for metric in table.task.counted:
+        if metric == "accuracy":
+            _check_accuracy(split, table, _value(document, path, split, metric), path)
+        else:
+            _check_counted(split, table, metric, _value(document, path, split, metric), path)
+    _check_loss(split, table, _amount(document, path, split, "loss", optional=True), path)
 
 
 def _check_accuracy(split: str, table: CellPredictions, told: Any, path: Path) -> None:
@@ -180,6 +183,13 @@ def _check_answers(split: str, table: CellAnswers, document: Row, path: Path) ->
             same = abs(told - counted) <= _rounding(metric, counted)
         if not same:
             raise _disagreement(split, metric, told, "none" if counted is None else f"{counted:.9g}", path)
+
+
+# by a task's outputs
+CHECKS: dict[str, Callable[[str, Any, Row, Path], None]] = {
+    CLASSES: _check_classes_of,
+    ANSWERS: _check_answers,
+}
 
 
 def _rounding(metric: str, counted: float) -> float:
@@ -238,10 +248,10 @@ def curve_columns(rows: Sequence[Sequence[str]], told: Row, task: Task, path: Pa
     Raises:
         SeedbedError: no validation loss at step 0, though the task has one.
     """
-    columns: dict[str, Any] = {"unstable": told["diverged"] or _rises(_losses(rows, "train"))}
+    columns: dict[str, Any] = {"unstable": told["diverged"] or _rises(_losses(rows, "train", task))}
     if not task.from_untrained:
         return columns
-    losses = _losses(rows, "validation")
+    losses = _losses(rows, "validation", task)
     if 0 not in losses:
         found = f"steps {', '.join(map(str, losses))}" if losses else "no validation loss"
         raise SeedbedError("no validation loss before training", where=str(path), found=found, hint=HINT)
@@ -251,20 +261,21 @@ def curve_columns(rows: Sequence[Sequence[str]], told: Row, task: Task, path: Pa
     return columns | {"untrained_validation_loss": before, "not_above_untrained": not_above}
 
 
-def train_loss_columns(rows: Sequence[Sequence[str]]) -> dict[str, Any]:
+def train_loss_columns(rows: Sequence[Sequence[str]], task: Task) -> dict[str, Any]:
     """`first_train_loss` and `last_train_loss`: a run's mean training loss of its first and its last epoch,
     in nats; None of a run that trains nothing, and where it is not finite.
 
     Args:
         rows: as `read_metrics` gives them.
+        task: what the run does.
     """
-    losses = list(_losses(rows, "train").values()) or [None]
+    losses = list(_losses(rows, "train", task).values()) or [None]
     return {"first_train_loss": losses[0], "last_train_loss": losses[-1]}
 
 
-def _losses(rows: Sequence[Sequence[str]], split: str) -> dict[int, float | None]:
+def _losses(rows: Sequence[Sequence[str]], split: str, task: Task) -> dict[int, float | None]:
     """The losses of a split by step, in order; None for one that is not finite."""
-    found = {int(row[0]): row[4] for row in rows if row[2] == split and row[3] == "loss"}
+    found = {int(row[0]): row[4] for row in rows if row[2] == split and row[3] == task.loss}
     return {step: float(found[step]) if found[step] else None for step in sorted(found)}
 
 

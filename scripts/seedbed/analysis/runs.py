@@ -9,17 +9,18 @@ import csv
 import io
 import itertools
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from seedbed.analysis import statistics
-from seedbed.analysis.answers import CellAnswers, CellOutputs, read_outputs, stack
+from seedbed.analysis.answers import CellAnswers
 from seedbed.analysis.majority import not_above_majority
+from seedbed.analysis.outputs import CellOutputs, read_outputs, stack
 from seedbed.analysis.predictions import CellPredictions, without_leaks
 from seedbed.analysis.records import (
     check_predictions,
@@ -39,7 +40,7 @@ from seedbed.core.printable import Lines
 from seedbed.core.rows import CELL, Row
 from seedbed.core.run_folder import name_of
 from seedbed.core.splits import PREDICTED
-from seedbed.core.tasks import METRIC_COLUMNS, Task, task_of
+from seedbed.core.tasks import ANSWERS, CLASSES, METRIC_COLUMNS, Task, task_of
 
 TEST_COLUMNS = (
     "test_examples",
@@ -102,7 +103,7 @@ def read_runs(
     for run in expected:
         folder, dataset = found[run.folder], reporting["datasets"][run.dataset]
         document = read_record(folder / "run.json", run, reporting)
-        predictions = read_outputs(folder / "predictions.csv", task, dataset.get("classes", []))
+        predictions = read_outputs(folder / "predictions.csv", task, document)
         predictions = {split: _with_names(table, dataset) for split, table in predictions.items()}
         if run.dataset not in peers:
             clustered = _clustered(predictions, clusters.get(run.dataset))
@@ -116,7 +117,7 @@ def read_runs(
             recipe = (run.dataset, run.model, run.recipe)
             planned.setdefault(recipe, []).append((planned_updates(document, folder / "run.json"), folder))
         metrics = read_metrics(folder / "metrics.csv", document, task)
-        told |= curve_columns(metrics, told, task, folder / "metrics.csv") | train_loss_columns(metrics)
+        told |= curve_columns(metrics, told, task, folder / "metrics.csv") | train_loss_columns(metrics, task)
         rows.append(_run_row(run, told, predictions, peers[run.dataset], reporting))
         curves.append(_curve(run, metrics))
         by_cell.setdefault(tuple(getattr(run, key) for key in CELL), []).append(predictions)
@@ -277,20 +278,9 @@ def _run_row(
 ) -> RunRow:
     test, validation = predictions["test"], predictions["validation"]
     clean = None if peers.kept is None else test.keep(peers.kept)
-    if isinstance(test, CellAnswers):
-        answers = cast(CellAnswers, validation)
-        counted = {f"validation_{name}": value for name, value in _measured(answers).items()}
-        counted |= _answer_columns(test, "") | _answer_columns(cast("CellAnswers | None", clean), LEAKLESS)
-        broken = bool(test.undefined.any() or answers.undefined.any())
-    else:
-        classes, confidence = cast(CellPredictions, validation), reporting["statistics"]["confidence"]
-        counted = {
-            **{f"validation_{metric}": classes.measured(metric)[0] for metric in classes.task.counted},
-            **_test_columns(test, "", confidence, test.task),
-            **_test_columns(cast("CellPredictions | None", clean), LEAKLESS, confidence, test.task),
-            "validation_majority_share": classes.majority_share,
-        }
-        broken = False
+    confidence = reporting["statistics"]["confidence"]
+    counted = COUNTED[test.task.outputs](validation, test, clean, confidence)
+    broken = bool(test.undefined.any() or validation.undefined.any())
     same = {split: bool(predictions[split].all_same.all()) for split in peers.telling}
     columns: dict[str, Any] = {
         **dict.fromkeys(measured_columns(task_of(reporting))),
@@ -303,6 +293,33 @@ def _run_row(
         **{key: setting(reporting["recipes"][run.recipe], key) for key in swept_keys(reporting)},
     }
     return RunRow.of(columns)
+
+
+def _columns_of_classes(
+    validation: CellPredictions, test: CellPredictions, clean: CellPredictions | None, confidence: float
+) -> dict[str, Any]:
+    """The columns of one run that are counted of its predicted classes."""
+    return {
+        **{f"validation_{metric}": validation.measured(metric)[0] for metric in validation.task.counted},
+        **_test_columns(test, "", confidence, test.task),
+        **_test_columns(clean, LEAKLESS, confidence, test.task),
+        "validation_majority_share": validation.majority_share,
+    }
+
+
+def _columns_of_answers(
+    validation: CellAnswers, test: CellAnswers, clean: CellAnswers | None, confidence: float
+) -> dict[str, Any]:
+    """The columns of one run that are counted of its answers."""
+    counted: dict[str, Any] = {f"validation_{name}": value for name, value in _measured(validation).items()}
+    return counted | _answer_columns(test, "") | _answer_columns(clean, LEAKLESS)
+
+
+# by a task's outputs: of those on validation, on test, and on the test examples that did not leak, if any
+COUNTED: dict[str, Callable[[Any, Any, Any, float], dict[str, Any]]] = {
+    CLASSES: _columns_of_classes,
+    ANSWERS: _columns_of_answers,
+}
 
 
 def _measured(table: CellAnswers) -> dict[str, float | None]:

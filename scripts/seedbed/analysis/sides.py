@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from seedbed.analysis import statistics
-from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.bootstrap import Candidate, Draws, Seeds, Side
+from seedbed.analysis.outputs import CellOutputs
 from seedbed.analysis.table_rows import RunRow
 from seedbed.core.files import fingerprint
 from seedbed.core.rows import Row

@@ -13,7 +13,7 @@ import numpy as np
 from seedbed.analysis import bootstrap, contrasts, diagnostics, sides, statistics, verdicts
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS, Sides
 from seedbed.analysis.majority import majority_value
-from seedbed.analysis.predictions import UNDEFINED_LOSS, CellPredictions
+from seedbed.analysis.predictions import UNDEFINED_LOSS
 from seedbed.analysis.runs import read_runs, write_curves
 from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, write_runs, write_summary
 from seedbed.core import class_metrics
@@ -21,7 +21,7 @@ from seedbed.core.class_metrics import Counts
 from seedbed.core.errors import SeedbedError
 from seedbed.core.known import all_known, known
 from seedbed.core.rows import ANEW, TEST_SETS, grouped, read_csv, write_table
-from seedbed.core.tasks import METRICS, Task, task_of
+from seedbed.core.tasks import CLASSES, METRICS, Task, task_of
 from seedbed.core.words import bounds_of
 from seedbed.data.clusters import by_example
 from seedbed.data.duplicates import leaked_test_examples, read_duplicates
@@ -32,6 +32,8 @@ V = TypeVar("V")
 # means over examples of what is right or wrong
 COUNTED = ("accuracy", "exact_match")
 BASELINE_COLUMNS = ("split", "metric", "value")
+# by a task's outputs: what the answer that needs no text has of a metric
+CONSTANTS: dict[str, Callable[[Any, str], float]] = {CLASSES: majority_value}
 COUNTS = "counts"  # begins the names of confusion tables in it
 
 
@@ -99,11 +101,11 @@ def _over_seeds_and_examples(row: SummaryRow, predicted: Sides, settings: Mappin
 
 
 def _with_majority(row: SummaryRow, predicted: Sides) -> SummaryRow:
-    """The row with what always answering the largest class has of a metric that is not its share."""
+    """The row with what the answer that needs no text has of a metric that is not its share."""
     outputs = predicted.outputs(row.cell, row.test_set)
-    if row.metric == "accuracy" or not isinstance(outputs, CellPredictions):
+    if row.metric == "accuracy" or outputs.task.outputs not in CONSTANTS:
         return row
-    return replace(row, majority_share=majority_value(outputs, row.metric))
+    return replace(row, majority_share=CONSTANTS[outputs.task.outputs](outputs, row.metric))
 
 
 def _with_bags(summary: Sequence[SummaryRow], bags: Mapping[str, "Baseline"]) -> list[SummaryRow]:
@@ -155,10 +157,17 @@ def read_baseline(path: str | Path, reporting: Mapping[str, Any], dataset: str) 
     if ("train", "left_out") in found:
         return Baseline(left_out=found["train", "left_out"][0])
     features = found["train", "features"][0] if ("train", "features") in found else None
+    values = BASELINES[task_of(reporting).outputs](found, reporting, dataset, path)
+    return Baseline(values, features)
+
+
+def _values_of_classes(
+    found: _Told, reporting: Mapping[str, Any], dataset: str, path: str | Path
+) -> dict[tuple[str, str], float]:
+    """The accuracy of the bag, or where the dataset chooses a metric, all metrics of counts."""
     task = task_of(reporting)
-    if task.chosen_metric is not None:
-        labels = reporting["datasets"][dataset]["labels"]
-        return Baseline(_values_of_counts(found, task, labels, path), features)
+    if not task.has_one_metric:
+        return _values_of_counts(found, task, reporting["datasets"][dataset]["labels"], path)
     values = {
         ("accuracy", test_set): _accuracy(*found["test", f"accuracy{ending}"], path)
         for test_set, ending in TEST_SETS.items()
@@ -166,7 +175,7 @@ def read_baseline(path: str | Path, reporting: Mapping[str, Any], dataset: str) 
     }
     if ("accuracy", "all") not in values:
         raise SeedbedError("no test accuracy of the bag-of-words baseline", where=str(path), hint=ANEW)
-    return Baseline(values, features)
+    return values
 
 
 def _accuracy(text: str, line: int, path: str | Path) -> float:
@@ -219,6 +228,10 @@ def _counts(text: str, line: int, classes: int, path: str | Path) -> Counts:
             hint=ANEW,
         ) from None
     return Counts(whole.diagonal(), whole.sum(axis=0), whole.sum(axis=1), np.array(0.0))
+
+
+# by a task's outputs: the values of a bag by metric and test set
+BASELINES: dict[str, Callable[..., dict[tuple[str, str], float]]] = {CLASSES: _values_of_classes}
 
 
 # --- summary ------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import itertools
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.model_formats import MODEL_FORMATS
 from seedbed.core.printable import one_line
 from seedbed.core.splits import SPLITS
-from seedbed.core.tasks import NO_PREDICTION, TASKS, class_of_metric, metric_named
+from seedbed.core.tasks import ANSWERS, CLASSES, NO_PREDICTION, TASKS, class_of_metric, metric_named
 
 HUB_OF_DATASETS = "hf://datasets/"
 # keys of a dataset with the value that changes nothing; they are left out of the definition
@@ -47,16 +47,18 @@ def complete_datasets(config: dict[str, Any]) -> None:
     """
     for name, dataset in config["datasets"].items():
         _name_format(name, dataset, config["sources"][dataset["source"]])
-        if TASKS[dataset["task"]].writes_answers:
-            _check_prompts(name, dataset)
-        else:
-            _check_labels(name, dataset)
-            _name_metric(name, dataset)
+        COMPLETIONS[TASKS[dataset["task"]].outputs](name, dataset)
         _check_cluster(name, dataset)
         _check_options(name, dataset)
         _check_header(name, dataset)
         _check_sizes(name, dataset)
         _drop_unused(dataset)
+
+
+def _complete_classes(name: str, dataset: dict[str, Any]) -> None:
+    """Complete a dataset of texts with one of several labels."""
+    _check_labels(name, dataset)
+    _name_metric(name, dataset)
 
 
 def _name_format(name: str, dataset: dict[str, Any], source: Mapping[str, Any]) -> None:
@@ -249,6 +251,13 @@ def _check_prompts(name: str, dataset: dict[str, Any]) -> None:
             found="cut",
             hint="give error or drop, or name the column of the context under columns.context",
         )
+
+
+# by a task's outputs
+COMPLETIONS: dict[str, Callable[[str, dict[str, Any]], None]] = {
+    CLASSES: _complete_classes,
+    ANSWERS: _check_prompts,
+}
 
 
 def _about_context(has_context: bool, named: list[str]) -> str:

@@ -212,9 +212,9 @@ class Plan:
 
     # --- input files ---
 
-    def only(self, outputs: str, paths: list[str]) -> list[str]:
-        """The paths, if the task has this kind of outputs; else none, since no rule makes such files."""
-        return paths if self.task.outputs == outputs else []
+    def only(self, kind: str, paths: list[str]) -> list[str]:
+        """The paths, if the task has this kind of outputs or models; else none: no rule makes such files."""
+        return paths if kind in self.task.kinds else []
 
     @property
     def trainable_table(self) -> list[str]:
@@ -371,17 +371,17 @@ class Plan:
 
     # --- wildcards ---
 
-    def pattern(self, kind: str, outputs: str | None = None) -> str:
+    def pattern(self, kind: str, of: str | None = None) -> str:
         """A regular expression that matches exactly the defined names of a kind.
 
         For seeds it matches any name: Snakemake searches it for every path, which is slow with thousands of
-        names, and `_find_run` refuses runs outside the grid. `outputs` limits it to datasets or models of
-        tasks with this kind of outputs, so that rules of two kinds never match the same path.
+        names, and `_find_run` refuses runs outside the grid. `of` limits it to datasets or models of tasks
+        with this kind of outputs or models, so that rules of two kinds never match the same path.
         """
         if kind == "seeds":
             return r"seed\d+(-\d+)?"
         blocks = self.config[kind]
-        names = [name for name in blocks if outputs in (None, *self._outputs_of(kind, blocks[name]))]
+        names = [name for name in blocks if of in (None, *self._kinds_of(kind, blocks[name]))]
         return "|".join(map(re.escape, names)) or r"(?!)"  # which matches nothing
 
     def models_in(self, *formats: str) -> str:
@@ -389,11 +389,11 @@ class Plan:
         names = [name for name, block in self.config["models"].items() if block["format"] in formats]
         return "|".join(map(re.escape, names)) or r"(?!)"  # which matches nothing
 
-    def _outputs_of(self, kind: str, block: dict[str, Any]) -> set[str]:
-        """The kinds of outputs of a dataset's or model's tasks."""
+    def _kinds_of(self, kind: str, block: dict[str, Any]) -> set[str]:
+        """The kinds of outputs and models of a dataset's or model's tasks."""
         if kind == "models":
-            return {task.outputs for task in TASKS.values() if block["format"] in task.formats}
-        return {TASKS[block["task"]].outputs} if "task" in block else set()
+            return {of for task in TASKS.values() if block["format"] in task.formats for of in task.kinds}
+        return {*TASKS[block["task"]].kinds} if "task" in block else set()
 
     # --- folders that experiments share ---
 

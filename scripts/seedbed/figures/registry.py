@@ -56,11 +56,6 @@ def sweeps(plan: Plan) -> bool:
     return len(set(families)) < len(families)
 
 
-def has_metric(plan: Plan) -> bool:
-    """Whether the datasets choose a metric."""
-    return plan.task.chosen_metric is not None
-
-
 def has_test_curves(plan: Plan) -> bool:
     """Where the test split is evaluated while training."""
     return plan.config["evaluation"]["test_curves"]
@@ -77,9 +72,9 @@ class FigureSpec:
         name: of its files and of its drawing function.
         module: of this package, which has that function.
         section: of the report, as its sections ask for their figures (`report.parts.figures`).
-        outputs: of the tasks that it is drawn for; None for all.
+        outputs: of the tasks that it is drawn for; none for all.
         when: whether an experiment of these tasks has it.
-        chosen: whether it is drawn where datasets choose a metric, or where they do not; None for both.
+        one_metric: whether it is drawn where a single metric is told, or where several are; None for both.
         tables: what it is drawn from beside COMMON.
         rule: the rule that draws it.
     """
@@ -87,9 +82,9 @@ class FigureSpec:
     name: str
     module: str
     section: str
-    outputs: str | None = None
+    outputs: tuple[str, ...] = ()
     when: Callable[[Plan], bool] = always
-    chosen: bool | None = None
+    one_metric: bool | None = None
     tables: tuple[str, ...] = ()
     rule: str = "plot_figures"
 
@@ -101,7 +96,8 @@ class FigureSpec:
 
     def is_drawn(self, plan: Plan) -> bool:
         """Whether rule plot_figures draws it for this experiment."""
-        fits = self.outputs in (None, plan.task.outputs) and self.chosen in (None, has_metric(plan))
+        fits = not self.outputs or plan.task.outputs in self.outputs
+        fits = fits and self.one_metric in (None, plan.task.has_one_metric)
         return self.rule == "plot_figures" and fits and self.when(plan)
 
     def function(self) -> Callable[..., Any]:
@@ -120,21 +116,21 @@ FIGURES = (
         "test_accuracy",
         module="accuracy",
         section="first",
-        outputs=CLASSES,
-        chosen=False,
+        outputs=(CLASSES,),
+        one_metric=True,
     ),
     FigureSpec(
         "test_metric",
         module="accuracy",
         section="first",
-        outputs=CLASSES,
-        chosen=True,
+        outputs=(CLASSES,),
+        one_metric=False,
     ),
     FigureSpec(
         "test_scores",
         module="scores",
         section="first",
-        outputs=ANSWERS,
+        outputs=(ANSWERS,),
     ),
     FigureSpec(
         "contrasts",
@@ -147,30 +143,30 @@ FIGURES = (
         "performance_profile",
         module="profiles",
         section="scores",
-        outputs=CLASSES,
+        outputs=(CLASSES,),
         when=several_datasets,
     ),
     FigureSpec(
         "test_accuracy_by_recipe",
         module="accuracy",
         section="sweep",
-        outputs=CLASSES,
+        outputs=(CLASSES,),
         when=sweeps,
-        chosen=False,
+        one_metric=True,
     ),
     FigureSpec(
         "test_metric_by_recipe",
         module="accuracy",
         section="sweep",
-        outputs=CLASSES,
+        outputs=(CLASSES,),
         when=sweeps,
-        chosen=True,
+        one_metric=False,
     ),
     FigureSpec(
         "test_scores_by_recipe",
         module="scores",
         section="sweep",
-        outputs=ANSWERS,
+        outputs=(ANSWERS,),
         when=sweeps,
     ),
     FigureSpec(
@@ -197,14 +193,14 @@ FIGURES = (
         "calibration",
         module="predictions",
         section="predictions",
-        outputs=CLASSES,
+        outputs=(CLASSES,),
         tables=("calibration",),
     ),
     FigureSpec(
         "confusion",
         module="predictions",
         section="predictions",
-        outputs=CLASSES,
+        outputs=(CLASSES,),
         tables=("confusion",),
     ),
     FigureSpec(

@@ -202,7 +202,8 @@ CONTRASTS: Mapping[str, Show] = {
     "aso_eps_min": _number(2),
 }
 OF_SEVERAL_METRICS = ("metric", "unit")
-OF_CLASSES = ("majority_share", "bag_of_words", "ece", "ece_of_chance")
+OF_LABELS = ("majority_share", "bag_of_words")
+OF_PROBABILITIES = ("ece", "ece_of_chance")
 
 
 def summary_columns(level: str, task: Task = TASKS[DEFAULT]) -> tuple[Column, ...]:
@@ -221,12 +222,16 @@ def _columns(table: str, shown: Mapping[str, Show], task: Task, **values: str) -
     """The columns of a table that a task has. `values` are what headers name, among them the unit of an
     accuracy, or of differences in it; where metrics have units of their own, a column has that of the row."""
     words = wording.data("report/exported")
-    several = len(task.reported) > 1
+    several = not task.has_one_metric
     values |= words["several_metrics" if several else "one_metric"]
     if several:
         values["spread"] = values["unit"]
     texts = words["both"] | words[table]
-    left_out = {*(() if several else OF_SEVERAL_METRICS), *(() if task.has_classes else OF_CLASSES)}
+    left_out = {
+        *(() if several else OF_SEVERAL_METRICS),
+        *(() if task.has_labels else OF_LABELS),
+        *(() if task.is_calibrated else OF_PROBABILITIES),
+    }
     return tuple(
         Column(key, wording.fill(texts[key], **values), show)
         for key, show in shown.items()

@@ -8,6 +8,7 @@ from seedbed.analysis.records import trained_together
 from seedbed.analysis.verdicts import is_withheld
 from seedbed.core import wording
 from seedbed.core.methods import ADAPTERS
+from seedbed.core.tasks import CLASSES
 from seedbed.core.words import metric_name
 from seedbed.report import stability
 from seedbed.report.documents.blocks import Table
@@ -51,14 +52,14 @@ def parts(experiment: Experiment, sources: Sources) -> set[str]:
     contrasts = [row for one in experiment.by_metric.values() for row in one.contrasts]
     runs = experiment.runs
     methods = {run.method for run in runs}
-    metric = experiment.task.selection
+    metric, of_classes = experiment.task.selection, experiment.task.outputs == CLASSES
     found = {
         experiment.task.outputs: True,
         "adapters": not methods.isdisjoint(ADAPTERS),
         "packed": "qlora" in methods,
         "accuracy": metric == "accuracy",
-        "metrics_of_counts": experiment.task.chosen_metric is not None,
-        "led_by_counts": experiment.task.has_classes and metric != "accuracy",
+        "metrics_of_counts": of_classes and not experiment.task.has_one_metric,
+        "led_by_counts": of_classes and metric != "accuracy",
         "sweep": any(block["swept"] for block in experiment.reporting["recipes"].values()),
         "instability": bool(stability.sweeps(experiment))
         or any(run.unstable or run.diverged for run in runs),

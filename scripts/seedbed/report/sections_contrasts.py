@@ -12,6 +12,7 @@ from seedbed.analysis.methods import is_over_means, unit_text
 from seedbed.analysis.verdicts import UNLEARNED, equivalence_word, is_withheld, verdict
 from seedbed.core import wording
 from seedbed.core.rows import Row, grouped
+from seedbed.core.tasks import CLASSES
 from seedbed.core.wording import Words
 from seedbed.core.words import (
     better,
@@ -271,7 +272,7 @@ def notes(experiment: Experiment) -> Notes:
         replicates=experiment.reporting["statistics"]["replicates"],
         intervals=any(row["standard_error"] is not None for row in rows),
         several_metrics=len(experiment.by_metric) > 1,
-        of_classes=experiment.task.has_classes,
+        of_classes=experiment.task.outputs == CLASSES,
         gains=any(row["family"] in OF_GAINS for row in rows),
         crossed=any(map(is_over_means, rows)),
         differences=len(rows),

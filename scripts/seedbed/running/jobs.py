@@ -1,7 +1,7 @@
 """A run for a trainer: its params, its paths, and the identity of its result. It does not import PyTorch."""
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ class Job:
         run: the params of the rule (`Plan.fairseq_run`, `Plan.transformers_run`).
         experiment: name of the experiment.
         tokens: folder of the token ids.
-        labels: labels.json of the dataset; None if the task has no classes.
+        labels: labels.json of the dataset; None if the task has none.
         weights: the model's folder for this framework.
         model: model.json of the model.
         binarized: folder of fairseq's data; None for Transformers.
@@ -63,15 +63,15 @@ class Job:
         """The dataset's task, with the metric that the dataset chooses."""
         return TASKS[self.run["task"]].measured_by(self.run.get("metric"))
 
-    @property
-    def classes(self) -> int:
-        """Classes of the dataset, for classification."""
-        return len(files.read_json(self.labels)["names"])
-
     @functools.cached_property
-    def class_labels(self) -> list[str]:
-        """Labels of the dataset's classes; none if the task has no classes."""
-        return files.read_json(self.labels)["labels"] if self.labels else []
+    def about_labels(self) -> dict[str, Any]:
+        """What labels.json says of the dataset's labels; nothing if the task has none."""
+        return files.read_json(self.labels) if self.labels else {}
+
+    @property
+    def head_size(self) -> int:
+        """Outputs of the head of an encoder."""
+        return head_size(self.about_labels.get("names", ()))
 
     @property
     def method(self) -> Method:
@@ -137,6 +137,11 @@ class Job:
             for path in sorted(folder.rglob("*")) if folder else ():
                 if path.name in names or path.suffix in (".bin", ".idx"):
                     yield f"{name}/{path.relative_to(folder)}", path
+
+
+def head_size(names: Sequence[str]) -> int:
+    """Outputs of the head of an encoder: one for each of the named classes."""
+    return len(names)
 
 
 def has_planned_updates(record: Mapping[str, Any]) -> bool:
@@ -206,7 +211,7 @@ def job_of_run(
         run=run,
         experiment=experiment.name,
         tokens=data / run["model"] / "tokens",
-        labels=data / "labels.json" if TASKS[run["task"]].has_classes else None,
+        labels=data / "labels.json" if TASKS[run["task"]].has_labels else None,
         weights=model / ("fairseq" if is_fairseq else "huggingface"),
         model=model / "model.json",
         binarized=data / run["model"] / "binarized" if is_fairseq else None,

@@ -17,7 +17,7 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.methods import METHODS
 from seedbed.core.printable import Lines
 from seedbed.core.run_folder import RunFolder
-from seedbed.core.tasks import TASKS
+from seedbed.core.tasks import ENCODER, TASKS
 from seedbed.running import claims, gpu_slots, gpus, publishing
 from seedbed.running.jobs import Job, jobs_from_rule
 
@@ -136,7 +136,7 @@ def leave_out_unused(jobs: Sequence[Job]) -> None:
     Transformers' Trainer imports all optional packages that are installed, which takes two seconds.
     """
     used = {package for job in jobs for package in METHODS[job.run["method"]].packages}
-    if all(TASKS[job.run["task"]].has_classes for job in jobs):
+    if all(TASKS[job.run["task"]].model == ENCODER for job in jobs):
         imports.leave_out(imports.UNUSED - used)
     else:
         imports.leave_out({"bitsandbytes"} - used)

@@ -10,6 +10,7 @@ from typing import Any
 from seedbed.core.tasks import ANSWERS, CLASSES, TASKS
 
 PACKING = {"packing": "training/packing.py"}
+HEADS = PACKING | {"objectives": "training/objectives.py"}
 TRANSFORMERS = {
     "initial_models": "training/initial_models.py",
     "training_methods": "training/methods.py",
@@ -55,7 +56,7 @@ TRAINERS = {
     ("fairseq", CLASSES): Trainer(
         "fairseq",
         "seedbed.training.fairseq.trainer",
-        PACKING
+        HEADS
         | {
             "adam": "training/fairseq/adam.py",
             "composition": "training/fairseq/composition.py",
@@ -70,7 +71,7 @@ TRAINERS = {
     ("transformers", CLASSES): Trainer(
         "transformers",
         "seedbed.training.transformers.classifier",
-        PACKING
+        HEADS
         | TRANSFORMERS
         | {
             "initial_encoders": "training/initial_encoders.py",

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import write_rows
 from seedbed.core.methods import METHODS
-from seedbed.core.tasks import TASKS
+from seedbed.core.tasks import CAUSAL, TASKS
 from seedbed.models.auto_classifiers import head_modules, is_auto
 
 COLUMNS = ("model", "recipe", "method", "component", "modules", "formula", "expected", "counted")
@@ -289,7 +289,7 @@ def without_values(folder: str | Path, task: str, labels: int | None) -> Any:
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
 
     with torch.device("meta"):
-        if TASKS[task].writes_answers:
+        if TASKS[task].model == CAUSAL:
             return AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder, local_files_only=True))
         config = AutoConfig.from_pretrained(folder, local_files_only=True, num_labels=labels)
         model = AutoModelForSequenceClassification.from_config(config)

@@ -14,8 +14,8 @@ from seedbed.core import files
 from seedbed.core.errors import SeedbedError
 from seedbed.core.methods import ADAPTERS, METHODS
 from seedbed.core.run_folder import RunFolder
-from seedbed.core.tasks import TASKS
-from seedbed.running.jobs import Job
+from seedbed.core.tasks import CAUSAL, TASKS
+from seedbed.running.jobs import Job, head_size
 from seedbed.training import adapters
 from seedbed.training.initial_models import build_base, build_classifier
 
@@ -66,7 +66,7 @@ def write_run(folder: Path, job: Job, ready: Path) -> None:
         job: the run.
         ready: the run folder, with its adapter.
     """
-    names = files.read_json(job.labels)["names"] if job.labels else []
+    names = job.about_labels.get("names", [])
     record = {"task": job.task.name, "run": job.run, "settings": job.settings, "label_names": names}
     write(folder, _merged(job.weights, ready / adapters.FOLDER, record), job.weights)
 
@@ -110,10 +110,10 @@ def _check_base(base: Path, hashes: Mapping[str, str]) -> None:
 def _merged(base: Path, adapter: Path, record: Mapping[str, Any]) -> PreTrainedModel:
     """The base with the adapter merged into its weights, in float32 on the CPU."""
     run = {**record["run"], "settings": record["settings"]}
-    if TASKS[record["task"]].writes_answers:
+    if TASKS[record["task"]].model == CAUSAL:
         model = build_base(base, run)
     else:
-        model = build_classifier(base, run, len(record["label_names"]))
+        model = build_classifier(base, run, head_size(record["label_names"]))
     adapted = adapters.load(model, adapter)
     before = _some_scores(adapted)
     _part(adapted.get_base_model())

@@ -29,7 +29,7 @@ class Full:
         Raises:
             SeedbedError: weights of a pretrained run differ from the checkpoint.
         """
-        return initial_models.build_classifier(self.job.weights, self.job.run, self.job.classes)
+        return initial_models.build_classifier(self.job.weights, self.job.run, self.job.head_size)
 
     def causal_model(self, device: torch.device) -> torch.nn.Module:
         """The causal model at its initial weights, in float32 on the CPU, or in 4 bits on `device`.

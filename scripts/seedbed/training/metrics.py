@@ -1,7 +1,9 @@
 """Metrics of a model's outputs, with one function per kind of outputs for all trainers."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -85,12 +87,27 @@ def token_metrics(outputs: np.ndarray, tokens: np.ndarray) -> dict[str, float]:
     }
 
 
-def measure_of(task: Task, classes: Sequence[str] = ()) -> Measure:
+def _of_classes(task: Task, about: Mapping[str, Any]) -> Measure:
+    classes = about.get("labels", ())
+    return functools.partial(classification_metrics, metrics=task.metrics, classes=classes)
+
+
+def _of_answers(task: Task, about: Mapping[str, Any]) -> Measure:
+    return token_metrics
+
+
+# by a task's outputs
+MEASURES: dict[str, Callable[[Task, Mapping[str, Any]], Measure]] = {
+    CLASSES: _of_classes,
+    ANSWERS: _of_answers,
+}
+
+
+def measure_of(task: Task, about: Mapping[str, Any] = MappingProxyType({})) -> Measure:
     """What maps a split's outputs and labels to the metrics of a task.
 
     Args:
         task: with the metric that its dataset chooses.
-        classes: labels of its classes, if it has any.
+        about: what labels.json of its dataset says, if there is one.
     """
-    of_classes = functools.partial(classification_metrics, metrics=task.metrics, classes=classes)
-    return {CLASSES: of_classes, ANSWERS: token_metrics}[task.outputs]
+    return MEASURES[task.outputs](task, about)

@@ -97,7 +97,7 @@ def start(job: Job, examples: int) -> Progress:
     interruption.leave_if_requested()
     device = hardware.choose_device(job.run["device"])
     total = total_updates(job, examples)
-    recorder = Recorder(job.settings, total, job.work / "run", device, job.task, job.class_labels)
+    recorder = Recorder(job.settings, total, job.work / "run", device, job.task, job.about_labels)
     identity = f"{job.identity} {device.type} {FORMAT}"
     states = TrainingStates(job.work / "states", identity, **job.checkpointing)
     return Progress({job.name: recorder}, states, [job.work])

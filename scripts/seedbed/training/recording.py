@@ -6,9 +6,10 @@ Both frameworks use one recorder, so selection, metrics and files cannot differ 
 import logging
 import math
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ class Recorder:
         ready: the folder that will be published; it must not exist yet.
         device: where the run trains.
         task: the dataset's task.
-        classes: labels of its classes, if it has any.
+        about: what labels.json of the dataset says, if there is one.
 
     Attributes:
         resumed: the states from which the run was resumed, {"step", "cause"}.
@@ -66,10 +67,10 @@ class Recorder:
         ready: Path,
         device: torch.device,
         task: Task = TASKS[DEFAULT],
-        classes: Sequence[str] = (),
+        about: Mapping[str, Any] = MappingProxyType({}),
     ):
         self.settings, self.total_updates, self.ready = settings, total_updates, ready
-        self.device, self.task, self._measure = device, task, measure_of(task, classes)
+        self.device, self.task, self._measure = device, task, measure_of(task, about)
         self.rows: list[dict[str, Any]] = []
         self.selected: Selected | None = None
         self.diverged = False

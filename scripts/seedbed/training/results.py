@@ -12,6 +12,7 @@ from seedbed.config.runs import RUN_KEYS
 from seedbed.core import files
 from seedbed.core.commits import git_commit
 from seedbed.core.errors import SeedbedError
+from seedbed.core.tasks import CLASSES
 from seedbed.running import publishing
 from seedbed.running.jobs import PREDICTED, Job
 from seedbed.training import graphs, hardware
@@ -55,7 +56,7 @@ class Classified:
     """
 
     def __init__(self, job: Job, predict: Callable[[Sequence[Sequence[int]]], np.ndarray]):
-        self._predict, self._names = predict, files.read_json(job.labels)["names"]
+        self._predict, self._names = predict, job.about_labels["names"]
         probabilities = (f"probability_{name}" for name in self._names)
         self.columns = ["split", "example", "label", "prediction", *probabilities]
 
@@ -79,6 +80,15 @@ class Classified:
         """The share of the most frequent class of test, and the names of the classes."""
         counts = np.bincount(splits["test"].labels, minlength=len(self._names))
         return {"majority_share": {"test": float(counts.max() / counts.sum())}, "label_names": self._names}
+
+
+# by a task's outputs: predictors of an encoder with a head
+PREDICTORS: dict[str, Callable[..., Predictor]] = {CLASSES: Classified}
+
+
+def predictor_of(job: Job, predict: Callable[[Sequence[Sequence[int]]], np.ndarray]) -> Predictor:
+    """The predictor of an encoder with a head; `predict` maps token ids to (examples, size of the head)."""
+    return PREDICTORS[job.task.outputs](job, predict)
 
 
 def finish(

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seedbed.analysis.answers import CellAnswers, read_answers, stack
+from seedbed.analysis.answers import CellAnswers, read_answers
 from seedbed.analysis.bootstrap import Draws
+from seedbed.analysis.outputs import stack
 from seedbed.analysis.predictions import UNDEFINED_LOSS
 from seedbed.core.errors import SeedbedError
 from seedbed.core.tasks import ANSWER_COLUMNS, GROUP_COLUMN

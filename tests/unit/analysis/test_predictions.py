@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seedbed.analysis.answers import stack
+from seedbed.analysis.outputs import stack
 from seedbed.analysis.predictions import read_predictions, without_leaks
 from seedbed.core.errors import SeedbedError
 

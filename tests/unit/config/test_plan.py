@@ -220,9 +220,9 @@ def test_the_tables_can_be_planned_from_what_they_are_given(questions):
 
 def test_files_that_the_task_has_not_are_no_inputs(questions, raw):
     base = load_config([ROOT / "config.yaml"]) | {"results": raw["results"]}
-    for plan, outputs, other in ((Plan(questions), "answers", "classes"), (Plan(base), "classes", "answers")):
-        assert plan.task.outputs == outputs
-        assert plan.only(outputs, plan.per_dataset("test.jsonl")) == plan.per_dataset("test.jsonl") != []
+    for plan, kind, other in ((Plan(questions), "causal", "encoder"), (Plan(base), "encoder", "causal")):
+        assert plan.task.model == kind
+        assert plan.only(kind, plan.per_dataset("test.jsonl")) == plan.per_dataset("test.jsonl") != []
         assert plan.only(other, plan.per_dataset("test.jsonl")) == []
 
 

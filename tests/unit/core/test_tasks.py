@@ -10,11 +10,11 @@ import sys
 import pytest
 
 from seedbed.core.methods import METHODS
-from seedbed.core.tasks import DEFAULT, METRICS, TASKS
+from seedbed.core.tasks import CAUSAL, DEFAULT, ENCODER, METRICS, TASKS
 from seedbed.figures import registry
 from seedbed.running import identity
 from seedbed.sources.locations import ROOT
-from seedbed.training.metrics import measure_of
+from seedbed.training.metrics import MEASURES, measure_of
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
@@ -26,7 +26,9 @@ def test_what_a_task_declares_holds_together(task):
     assert {metric for _, metric in task.curves} <= set(task.metrics)
     assert set(task.figure_titles) <= {spec.name for spec in registry.FIGURES}
     assert "full" in task.methods
-    assert task.has_classes != task.writes_answers
+    assert task.outputs in MEASURES
+    assert task.loss in task.metrics
+    assert task.model in (ENCODER, CAUSAL)
     hash(task)
 
 

@@ -47,7 +47,7 @@ def test_the_metric_of_a_task_is_measured_with_all_that_it_may_choose():
     task = TASKS["classification"].measured_by("f1_of_spam")
     logits = np.log([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4], [np.nan, np.nan]])
     with np.errstate(invalid="ignore"):
-        found = measure_of(task, ["ham", "spam"])(logits, np.array([0, 0, 1, 1, 1]))
+        found = measure_of(task, {"labels": ["ham", "spam"]})(logits, np.array([0, 0, 1, 1, 1]))
     assert tuple(found) == task.metrics
     # spam: one of three is found, and nothing else is taken for it; ham: two of three are ham
     assert found["f1_of_spam"] == pytest.approx(2 * 1 / (1 + 3))

@@ -197,7 +197,8 @@ def test_logits_that_are_not_finite_predict_nothing():
 def test_the_metric_of_the_task_selects(tmp_path):
     labels = np.array([0] * 8 + [1] * 2)
     task = TASKS["classification"].measured_by("macro_f1")
-    recorder = Recorder(SETTINGS, 40, tmp_path / "run", torch.device("cpu"), task, ["often", "rare"])
+    about = {"labels": ["often", "rare"]}
+    recorder = Recorder(SETTINGS, 40, tmp_path / "run", torch.device("cpu"), task, about)
     # first one class throughout, with 80% right; then both rare ones are found, with 70% right
     wrong = {1: [8, 9], 2: [0, 1, 2]}
     for number, places in wrong.items():

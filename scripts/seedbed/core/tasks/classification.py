@@ -1,12 +1,14 @@
 """One of several labels for a text."""
 
-from seedbed.core.tasks.task import CLASSES, Task, Words
+from seedbed.core.tasks.task import CLASSES, ENCODER, Task, Words
 
 TASK = Task(
     name="classification",
     meaning="one of several labels for a text",
     outputs=CLASSES,
+    model=ENCODER,
     metrics=("accuracy", "loss"),
+    loss="loss",
     selection="accuracy",
     tie_break="loss",
     final=(),
@@ -39,6 +41,7 @@ TASK = Task(
         one_output="one class",
         gives_one_output="answer one class",
         collapse="one class is predicted throughout",
+        constant="majority class",
         baseline="above the majority class",
         side="init",
         drawn="the weights of the head",

@@ -1,12 +1,14 @@
 """An answer to a question, written by a causal model."""
 
-from seedbed.core.tasks.task import ANSWERS, Task, Words
+from seedbed.core.tasks.task import ANSWERS, CAUSAL, Task, Words
 
 TASK = Task(
     name="generation",
     meaning="an answer to a question",
     outputs=ANSWERS,
+    model=CAUSAL,
     metrics=("loss", "perplexity", "token_accuracy"),
+    loss="loss",
     selection="loss",
     tie_break="token_accuracy",
     final=("exact_match", "f1"),
@@ -53,6 +55,7 @@ TASK = Task(
         one_output="one answer",
         gives_one_output="give one answer",
         collapse="the answers to all questions are the same",
+        constant="",
         baseline="better than the untrained model",
         side="method",
         drawn="what an adapter starts from",

@@ -1,7 +1,8 @@
 """A task as plain data: all differences between tasks.
 
 Code asks for these fields and never for a task's name. Each kind of output (`CLASSES`, `ANSWERS`) has its own
-code to train, measure and read it; a task with a new kind of output needs such code, too.
+code to train, measure and read it, in a module of each package that a table by kind of output names; a task
+with a new kind of output needs such code, too.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,8 @@ from seedbed.core.tasks.metrics import METRICS
 
 CLASSES = "classes"  # one of several classes, with a probability for each
 ANSWERS = "answers"  # a text that the model writes, and the loss of each token of the reference
+ENCODER = "encoder"  # models with a head on an encoder; their datasets are labelled texts with a labels.json
+CAUSAL = "causal"  # models that write; their datasets are questions
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class Words:
         one_output: the output of a collapsed run for all examples, as a noun.
         gives_one_output: the same as a verb in the plural.
         collapse: the same as a sentence without a full stop.
+        constant: the answer that needs no text, which runs have to beat; empty where they are held to others.
         baseline: the property of a run that learned something.
         side: the axis of the grid whose sides are compared first: init or method.
         drawn: the object that a seed draws before training.
@@ -35,6 +39,7 @@ class Words:
     one_output: str
     gives_one_output: str
     collapse: str
+    constant: str
     baseline: str
     side: str
     drawn: str
@@ -49,8 +54,10 @@ class Task:
         name: its name in the config.
         meaning: the predicted output, for messages.
         outputs: CLASSES or ANSWERS.
+        model: ENCODER or CAUSAL.
 
         metrics: measured at every evaluation, from the model's outputs.
+        loss: the one of them that training makes smaller.
         selection, tie_break: the metrics that select the checkpoint on validation, and that break ties.
         final: slow metrics, measured only for the selected checkpoint: of generated answers.
         reported: test metrics that tables compare; the first one is the main metric.
@@ -86,8 +93,10 @@ class Task:
     name: str
     meaning: str
     outputs: str
+    model: str
 
     metrics: tuple[str, ...]
+    loss: str
     selection: str
     tie_break: str
     final: tuple[str, ...]
@@ -140,9 +149,24 @@ class Task:
         )
 
     @property
-    def has_classes(self) -> bool:
-        """Whether models choose one of several classes."""
-        return self.outputs == CLASSES
+    def kinds(self) -> tuple[str, str]:
+        """What rules and files may belong to: its outputs and its models."""
+        return self.outputs, self.model
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether its datasets are labelled texts, with a labels.json and a baseline of counted words."""
+        return self.model == ENCODER
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether its outputs have probabilities, which are held to how often they come true."""
+        return "calibration" in self.sections
+
+    @property
+    def has_one_metric(self) -> bool:
+        """Whether tables and figures show a single metric."""
+        return len(self.reported) == 1
 
     @property
     def writes_answers(self) -> bool:

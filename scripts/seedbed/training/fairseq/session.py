@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 
 from seedbed.running.jobs import Job
-from seedbed.training import graphs, initialisation, packing, token_ids
-from seedbed.training.class_weights import class_weights
+from seedbed.training import graphs, initialisation, objectives, packing, token_ids
 from seedbed.training.graphs import Graphed, Tensors
 from seedbed.training.initialisation import draw_encoder, draw_head
+from seedbed.training.objectives import Objective
 from seedbed.training.progress import Progress
 from seedbed.training.recording import Recorder
 from seedbed.training.token_ids import Split
@@ -137,25 +136,15 @@ class Session:
             def loss_and_logits(batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
                 texts = packing.padded(batch["tokens"], model.encoder.sentence_encoder.padding_idx)
                 logits = model.classify(texts, HEAD).float()
-                return self.summed_loss(logits, batch["labels"]), logits
+                return self.objective.summed(logits, batch["labels"]), logits
 
             self._graphed = Graphed(loss_and_logits, model.parameters())
         return self._graphed
 
     @functools.cached_property
-    def _class_weights(self) -> torch.Tensor | None:
-        """Weights of the classes in the loss; None where all examples count alike."""
-        labels = self.splits["train"].labels
-        return class_weights(self.job.settings, labels, self.job.classes, self.recorder.device)
-
-    def summed_loss(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """The training loss summed over a batch, which fairseq divides by its number of examples.
-
-        Args:
-            logits: (batch, classes) float32.
-            labels: (batch,).
-        """
-        return F.cross_entropy(logits, labels, weight=self._class_weights, reduction="sum")
+    def objective(self) -> Objective:
+        """The training loss; fairseq divides its sum over a batch by the number of examples."""
+        return objectives.of(self.job, self.splits["train"].labels, self.recorder.device)
 
     def drop_graphs(self) -> None:
         """Free the memory of graphs after training."""

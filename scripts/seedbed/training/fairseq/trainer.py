@@ -95,7 +95,7 @@ def _train_and_publish(session: Session) -> None:
         "command": ["fairseq-train", *command],
         "parameters": adapter_parameters.describe(_used(session.model), job.run["method"]),
     }
-    predictor = results.Classified(job, session.predict_logits)
+    predictor = results.predictor_of(job, session.predict_logits)
     results.finish(job, recorder, session.splits, predictor, extra)
 
 
@@ -140,7 +140,7 @@ def arguments(session: Session) -> list[str]:
         "--task": "seedbed_sentence_prediction",
         "--criterion": "seedbed_sentence_prediction",
         "--classification-head-name": HEAD,
-        "--num-classes": job.classes,
+        "--num-classes": job.head_size,
         "--init-token": 0,
         "--separator-token": 2,
         "--max-positions": shape["max_positions"],

@@ -104,7 +104,7 @@ class Group:
         self.runs = [
             SeedRun(
                 job,
-                Recorder(job.settings, self.total, job.work / "run", self.device, job.task, job.class_labels),
+                Recorder(job.settings, self.total, job.work / "run", self.device, job.task, job.about_labels),
                 self.seeds.index([job.run["init_seed"], job.run["data_seed"]]),
             )
             for job in self.jobs
@@ -112,7 +112,7 @@ class Group:
         self.clock = self.runs[0].recorder.clock
         self.texts = {name: Texts(split.ids, self.device) for name, split in self.splits.items()}
         self._class_weights = class_weights(
-            self.settings, self.splits["train"].labels, job.classes, self.device
+            self.settings, self.splits["train"].labels, job.head_size, self.device
         )
         self._train_labels = torch.tensor(self.splits["train"].labels, device=self.device)
         self._build()
@@ -412,7 +412,7 @@ def _shape(job: Job) -> Shape:
         rows=model["vocabulary"],
         positions=model["max_positions"],
         activation=model["activation"],
-        classes=job.classes,
+        classes=job.head_size,
     )
 
 

@@ -18,15 +18,15 @@ from seedbed.training import (
     hardware,
     initial_encoders,
     methods,
+    objectives,
     packing,
     results,
     token_ids,
 )
-from seedbed.training.class_weights import class_weights, mean_loss
 from seedbed.training.graphs import Graphed, Tensors
+from seedbed.training.objectives import Objective
 from seedbed.training.packing import Texts
 from seedbed.training.progress import start
-from seedbed.training.results import Classified
 from seedbed.training.token_ids import Split
 from seedbed.training.transformers import packed_batches
 from seedbed.training.transformers.base_trainer import RecipeTrainer, be_quiet, train_and_select
@@ -56,7 +56,7 @@ def train_run(job: Job) -> None:
     own = initial_encoders.differences_of(inner, job.run) if is_auto(inner.config) else None
     extra |= {"differences": differences.of_transformers(job.settings, own), "parameters": parameters}
     extra |= trainer.batching()
-    predictor = Classified(job, trainer.predict_logits)
+    predictor = results.predictor_of(job, trainer.predict_logits)
     extra |= method.save(trainer.model, progress.recorder.ready)
 
     def keep_model(folder: Path) -> None:
@@ -71,7 +71,7 @@ GRAPHED = ("input_ids", "positions", "starts", "labels")  # of a batch, what gra
 
 
 class Finetuner(RecipeTrainer):
-    """Trains a classifier by its mean cross-entropy, in which classes may have weights."""
+    """Trains an encoder with a head by the mean loss of its objective."""
 
     def examples(self, split: Split) -> list[tuple[list[int], int]]:
         """Token ids and label of each example."""
@@ -151,7 +151,7 @@ class Finetuner(RecipeTrainer):
             self._graphed.close()
 
     def _loss_and_logits(self, batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean cross-entropy and logits of a batch; the operations depend only on its shapes."""
+        """Mean loss and logits of a batch; the operations depend only on its shapes."""
         ids = batch["input_ids"]
         if "starts" in batch:
             longest = max(self._longest, packing.MULTIPLE_OF_TOKENS)
@@ -159,13 +159,12 @@ class Finetuner(RecipeTrainer):
         else:
             texts = packing.padded(ids, self._pad)
         logits = self.packed_logits(texts)[: len(batch["labels"])]
-        return mean_loss(logits, batch["labels"], self._class_weights), logits
+        return self._objective.mean(logits, batch["labels"]), logits
 
     @functools.cached_property
-    def _class_weights(self) -> torch.Tensor | None:
-        """Weights of the classes in the loss; None where all examples count alike."""
-        labels = self.splits["train"].labels
-        return class_weights(self.job.settings, labels, self.job.classes, self.args.device)
+    def _objective(self) -> Objective:
+        """The training loss."""
+        return objectives.of(self.job, self.splits["train"].labels, self.args.device)
 
     def training_step(self, model: Any, inputs: dict[str, Any], *more: Any, **options: Any) -> torch.Tensor:
         """RecipeTrainer's step, or one graph."""
@@ -180,13 +179,13 @@ class Finetuner(RecipeTrainer):
     def batch_loss(
         self, model: Any, inputs: dict[str, Any]
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Mean cross-entropy, logits (batch, classes), labels (batch,)."""
+        """Mean loss, logits (batch, size of the head), labels (batch,)."""
         labels = inputs["labels"]
         if "packed" in inputs:
             logits = self.packed_logits(inputs["packed"])
         else:
             logits = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]).logits
-        return mean_loss(logits.float(), labels, self._class_weights), logits, labels
+        return self._objective.mean(logits.float(), labels), logits, labels
 
     def predict_split(self, split: Split) -> np.ndarray:
         """Logits, (examples, classes)."""

@@ -191,7 +191,7 @@ class Criterion(SentencePredictionCriterion):
         )
         labels = sample["target"].view(-1)
         session.current().saw(sample, logits, labels, training=model.training)
-        loss = session.current().summed_loss(logits.float(), labels)
+        loss = session.current().objective.summed(logits.float(), labels)
         output = {
             "loss": loss.data,
             "ntokens": sample["ntokens"],

@@ -1,0 +1,50 @@
+"""The outputs of a cell's runs, of any kind: read from predictions.csv, and stacked.
+
+`CellOutputs` has a class for each kind of output: `predictions` for classes, `answers` for answers.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from seedbed.analysis.answers import CellAnswers, read_answers
+from seedbed.analysis.predictions import CellPredictions, read_predictions
+from seedbed.core.rows import Row
+from seedbed.core.tasks import ANSWERS, CLASSES, Task
+
+CellOutputs = CellPredictions | CellAnswers
+
+
+def _read_classes(path: str | Path, document: Row) -> dict[str, CellPredictions]:
+    return read_predictions(path, document["label_names"])
+
+
+def _read_answers(path: str | Path, document: Row) -> dict[str, CellAnswers]:
+    return read_answers(path)
+
+
+# by a task's outputs
+READERS: dict[str, Callable[[str | Path, Row], Mapping[str, CellOutputs]]] = {
+    CLASSES: _read_classes,
+    ANSWERS: _read_answers,
+}
+
+
+def read_outputs(path: str | Path, task: Task, document: Row) -> dict[str, CellOutputs]:
+    """The predictions.csv of a run of any task, by split: validation and test.
+
+    Args:
+        path: a predictions.csv.
+        task: what the run was trained for.
+        document: the run's run.json.
+
+    Raises:
+        SeedbedError: see `read_answers` and `predictions.read_predictions`.
+    """
+    found = READERS[task.outputs](path, document)
+    return {split: replace(outputs, task=task) for split, outputs in found.items()}
+
+
+def stack(runs: Sequence[CellOutputs]) -> CellOutputs:
+    """Outputs on the same examples under each other, in the given order; all of one task."""
+    return type(runs[0]).stacked(runs)

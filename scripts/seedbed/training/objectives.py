@@ -1,0 +1,56 @@
+"""What the head of an encoder learns: the loss of a batch, for each kind of outputs."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+import torch.nn.functional as F
+
+from seedbed.core.tasks import CLASSES
+from seedbed.running.jobs import Job
+from seedbed.training.class_weights import class_weights, mean_loss
+
+
+class Objective(Protocol):
+    """The training loss. `outputs` are (batch, size of the head) float32, `labels` are (batch,)."""
+
+    def mean(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """The loss over the number of examples."""
+
+    def summed(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """The loss summed over the batch."""
+
+
+class Classifying:
+    """Cross-entropy in nats, in which classes may have weights.
+
+    Args:
+        job: the run.
+        labels: class indices of the training split.
+        device: of the batches.
+    """
+
+    def __init__(self, job: Job, labels: Sequence[int], device: torch.device):
+        self._weights = class_weights(job.settings, labels, job.head_size, device)
+
+    def mean(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """See `Objective`."""
+        return mean_loss(outputs, labels, self._weights)
+
+    def summed(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """See `Objective`."""
+        return F.cross_entropy(outputs, labels, weight=self._weights, reduction="sum")
+
+
+OBJECTIVES: dict[str, Any] = {CLASSES: Classifying}  # by a task's outputs
+
+
+def of(job: Job, labels: Sequence[Any], device: torch.device) -> Objective:
+    """The objective of a run.
+
+    Args:
+        job: the run.
+        labels: those of its training split.
+        device: of the batches.
+    """
+    return OBJECTIVES[job.task.outputs](job, labels, device)
