@@ -28,12 +28,14 @@ class Packed:
         positions: place of each token in its text, from 0, (tokens,), int64.
         lengths: number of tokens of each text.
         first: place of each text's first token, (texts,), int64.
+        types: type of each token, (tokens,), int64; None: all are of one type.
     """
 
     ids: torch.Tensor
     positions: torch.Tensor
     lengths: list[int]
     first: torch.Tensor
+    types: torch.Tensor | None = None
 
     rows = 1  # of tokens, in which `attention` sees the texts
 
@@ -54,12 +56,14 @@ class Padded:
         positions: place of each token in its text, from 0, (texts * length,), int64; any value for padding.
         kept: whether a token is not padding, (texts, 1, 1, length).
         first: place of each text's first token, (texts,), int64.
+        types: type of each token, (texts * length,), int64; None: all are of one type.
     """
 
     ids: torch.Tensor
     positions: torch.Tensor
     kept: torch.Tensor
     first: torch.Tensor
+    types: torch.Tensor | None = None
 
     @property
     def rows(self) -> int:
@@ -83,19 +87,24 @@ def is_used_on(device: torch.device) -> bool:
     return device.type == "cpu"
 
 
-def pack(batch: Sequence[Sequence[int]]) -> Packed:
-    """Concatenate the texts of a batch; none may be empty."""
+def pack(batch: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None) -> Packed:
+    """Concatenate the texts of a batch, and the types of their tokens; none may be empty."""
     lengths = [len(ids) for ids in batch]
     return Packed(
-        ids=torch.tensor([token for ids in batch for token in ids], dtype=torch.int64),
+        ids=_concatenated(batch),
         positions=torch.cat([torch.arange(length) for length in lengths]),
         lengths=lengths,
         first=torch.tensor([0, *lengths[:-1]], dtype=torch.int64).cumsum(0),
+        types=None if types is None else _concatenated(types),
     )
 
 
-def padded(ids: torch.Tensor, padding: int) -> Padded:
-    """A padded batch from token ids, (texts, length); it reads no values, as graphs require."""
+def _concatenated(rows: Sequence[Sequence[int]]) -> torch.Tensor:
+    return torch.tensor([number for row in rows for number in row], dtype=torch.int64)
+
+
+def padded(ids: torch.Tensor, padding: int, types: torch.Tensor | None = None) -> Padded:
+    """A padded batch from token ids and types, (texts, length); it reads no values, as graphs require."""
     kept = ids.ne(padding)
     texts, length = ids.shape
     begins = torch.arange(texts, device=ids.device) * length
@@ -104,6 +113,7 @@ def padded(ids: torch.Tensor, padding: int) -> Padded:
         positions=(kept.cumsum(1) - 1).clamp(min=0).flatten(),
         kept=kept[:, None, None],
         first=begins + kept.long().argmax(1),
+        types=None if types is None else types.flatten(),
     )
 
 
