@@ -21,7 +21,7 @@ from seedbed.core.methods import METHODS
 from seedbed.core.model_formats import MODEL_FORMATS
 from seedbed.core.run_folder import batch_file
 from seedbed.core.splits import SPLITS
-from seedbed.core.tasks import TASKS, task_of
+from seedbed.core.tasks import CLASSES, TASKS, task_of
 from seedbed.sources.locations import candidates, local_files, local_path
 
 UNTRACKED = ("training_checkpoints", "gpus", "batches")  # keys that do not change numbers
@@ -371,6 +371,13 @@ class Plan:
             return r"seed\d+(-\d+)?"
         blocks = self.config[kind]
         names = [name for name in blocks if outputs in (None, *self._outputs_of(kind, blocks[name]))]
+        return "|".join(map(re.escape, names)) or r"(?!)"  # which matches nothing
+
+    def texts_of(self, number: int) -> str:
+        """A regular expression that matches exactly the datasets of labelled texts (1) or of pairs (2)."""
+        blocks = self.config["datasets"]
+        labelled = [name for name in blocks if CLASSES in self._outputs_of("datasets", blocks[name])]
+        names = [name for name in labelled if ("text_pair" in blocks[name]["columns"]) == (number > 1)]
         return "|".join(map(re.escape, names)) or r"(?!)"  # which matches nothing
 
     def models_in(self, *formats: str) -> str:
