@@ -2,7 +2,8 @@
 Binarization: token pieces and labels in fairseq's binary format.
 
 Needs: the pieces of a dataset, its labels and the checkpoint's dictionary. Makes:
-<data>/{dataset}/{model}/binarized/, published in one rename after fairseq has read back the right ids.
+<data>/{dataset}/{model}/binarized/, published in one rename after fairseq has read back the right ids. The second
+texts of pairs have a folder of their own, input1.
 """
 
 
@@ -15,22 +16,13 @@ rule binarize:
         classes="<data>/{dataset}/labels.json",
         dictionary="<models>/{model}/fairseq/dict.txt",
     output:
-        dictionaries=expand(
-            "<data>/{{dataset}}/{{model}}/binarized/{part}/dict.txt", part=["input0", "label"]
-        ),
-        files=expand(
-            "<data>/{{dataset}}/{{model}}/binarized/{part}/{split}.{ending}",
-            part=["input0", "label"],
-            split=["train", "valid", "test"],
-            ending=["bin", "idx"],
-        ),
-        summary="<data>/{dataset}/{model}/binarized/binarized.json",
+        **binarized_files("input0"),
     log:
         "<logs>/binarize/{dataset}/{model}.log",
     benchmark:
         "<benchmarks>/binarize/{dataset}/{model}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "classes"),
+        dataset=PLAN.texts_of(1),
         model=PLAN.models_in("fairseq", "huggingface"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
@@ -41,3 +33,15 @@ rule binarize:
         runtime=30,  # minutes; 9 s measured for 4,000 reviews
     script:
         "../scripts/binarize.py"
+
+
+use rule binarize as binarize_pairs with:
+    output:
+        **binarized_files("input0", "input1"),
+    log:
+        "<logs>/binarize_pairs/{dataset}/{model}.log",
+    benchmark:
+        "<benchmarks>/binarize_pairs/{dataset}/{model}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.texts_of(2),
+        model=PLAN.models_in("fairseq", "huggingface"),

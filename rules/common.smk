@@ -164,3 +164,19 @@ def run_files(framework):
         "run_json": f"{folder}/run.json",
         "events": directory(f"{folder}/tensorboard"),
     }
+
+
+def binarized_files(*inputs):
+    """The files of binarized data by their names in the rule; `inputs` are fairseq's folders of texts."""
+    folder = "<data>/{{dataset}}/{{model}}/binarized"
+    splits, endings = ["train", "valid", "test"], ["bin", "idx"]
+    return {
+        "dictionaries": expand(f"{folder}/{{part}}/dict.txt", part=[*inputs, "label"]),
+        "files": expand(
+            f"{folder}/{{part}}/{{split}}.{{ending}}",
+            part=[*inputs, "label"],
+            split=splits,
+            ending=endings,
+        ),
+        "summary": "<data>/{dataset}/{model}/binarized/binarized.json",
+    }

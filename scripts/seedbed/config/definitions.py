@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.config import label_groups
-from seedbed.config.file_formats import FORMATS, OPTIONS, format_by_ending, formats_of, known_endings
+from seedbed.config.file_formats import (
+    FORMATS,
+    OPTIONS,
+    format_by_ending,
+    formats_of,
+    known_endings,
+    wanted_columns,
+)
+from seedbed.config.yaml_files import flow
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.core.model_formats import MODEL_FORMATS
@@ -42,8 +50,8 @@ def complete_datasets(config: dict[str, Any]) -> None:
 
     Raises:
         SeedbedError: labels, their names or a template are invalid; a metric is of a class that there is not;
-            texts are pairs; a format is missing, or has no delimiter or no clusters; the column of clusters
-            has another meaning, too.
+            both texts of pairs are under one key; a format is missing, or has no delimiter, pairs or
+            clusters; the column of a second text or of clusters has another meaning, too.
     """
     for name, dataset in config["datasets"].items():
         _name_format(name, dataset, config["sources"][dataset["source"]])
@@ -59,6 +67,7 @@ def _complete_classes(name: str, dataset: dict[str, Any]) -> None:
     """Complete a dataset of texts with one of several labels."""
     _check_labels(name, dataset)
     _name_metric(name, dataset)
+    _check_pairs(name, dataset)
 
 
 def _name_format(name: str, dataset: dict[str, Any], source: Mapping[str, Any]) -> None:
@@ -100,7 +109,6 @@ def _check_labels(name: str, dataset: dict[str, Any]) -> None:
         )
     _check_class_names(names, f"datasets.{name}.{'label_names' if dataset['label_names'] else 'labels'}")
     dataset["label_names"] = list(names)
-    _refuse_pairs(name, dataset["columns"]["text"])
 
 
 def _name_metric(name: str, dataset: dict[str, Any]) -> None:
@@ -119,22 +127,50 @@ def _name_metric(name: str, dataset: dict[str, Any]) -> None:
         )
 
 
-def _refuse_pairs(name: str, columns: Sequence[str]) -> None:
+def _check_pairs(name: str, dataset: dict[str, Any]) -> None:
+    """Check the columns of both texts; keep the second key only for pairs, so that other definitions stay."""
+    columns, where = dataset["columns"], f"config, datasets.{name}.columns"
+    second = columns.pop("text_pair")
+    for key, names in (("text", columns["text"]), ("text_pair", second or ())):
+        _refuse_joined_pair(name, f"{where}.{key}", names)
+    if second is None:
+        return
+    _check_may_have(dataset, "second texts", f"{where}.text_pair", ", ".join(second))
+    if both := [column for column in second if column in columns["text"]]:
+        raise SeedbedError(
+            f"a column of {name!r} is in both texts of its pairs",
+            where=f"{where}.text_pair",
+            found=", ".join(both),
+            hint="name the column of the other text, or leave text_pair out for single texts",
+        )
+    dataset["columns"] = {"text": columns["text"], "text_pair": second} | columns
+
+
+def _refuse_joined_pair(name: str, where: str, columns: Sequence[str]) -> None:
     """Refuse columns that are pairs of texts by their names: joined by a space, the border would be lost."""
     words = [column.lower() for column in columns]
-    for one, other in itertools.combinations(words, 2):
+    for (one, first), (other, second) in itertools.combinations(zip(words, columns, strict=True), 2):
         twins = any(
             one.endswith(a) and other.endswith(b) and one.removesuffix(a) == other.removesuffix(b)
             for a, b in TWINS
         )
         if twins or {one, other} in PAIRS:
             raise SeedbedError(
-                f"the texts of {name!r} seem to be pairs, but Seedbed only takes single texts",
-                where=f"config, datasets.{name}.columns.text",
+                f"the texts of {name!r} seem to be pairs, whose border would be lost",
+                where=where,
                 found=", ".join(columns),
-                hint="columns are joined with a space, so the model would not see where the second text "
-                "begins. If they are parts of one text, rename them in the file",
+                hint="columns under one key are joined with a space. Name both texts: "
+                f"{flow({'columns': {'text': first, 'text_pair': second}})}; if they are parts of one text, "
+                "rename them in the file",
             )
+
+
+def _check_may_have(dataset: Mapping[str, Any], what: str, where: str, found: str) -> None:
+    """Refuse a further column, of a second text or of clusters, if the format has none."""
+    if reason := FORMATS[dataset["format"]].without_columns:
+        raise SeedbedError(
+            f"the format {dataset['format']} has no column of {what}", where=where, found=found, hint=reason
+        )
 
 
 def _check_cluster(name: str, dataset: dict[str, Any]) -> None:
@@ -143,15 +179,8 @@ def _check_cluster(name: str, dataset: dict[str, Any]) -> None:
     cluster = columns.pop("cluster")
     if cluster is None:
         return
-    if reason := FORMATS[dataset["format"]].without_clusters:
-        raise SeedbedError(
-            f"the format {dataset['format']} has no column of clusters",
-            where=where,
-            found=cluster,
-            hint=reason,
-        )
-    taken = [column for key, column in columns.items() if key != "text"] + columns.get("text", [])
-    if cluster in taken:
+    _check_may_have(dataset, "clusters", where, cluster)
+    if cluster in [column for _, column in wanted_columns(dataset)]:
         raise SeedbedError(
             "the column of clusters has another meaning, too",
             where=where,
@@ -183,12 +212,7 @@ def _check_header(name: str, dataset: dict[str, Any]) -> None:
     """Check that a header in the config names the columns that are read."""
     if "header" not in dataset:
         return
-    columns = [
-        (key, column)
-        for key, names in dataset["columns"].items()
-        for column in ([names] if isinstance(names, str) else names or ())
-    ]
-    for key, column in columns:
+    for key, column in wanted_columns(dataset):
         if spelling.find(column, dataset["header"]) is None:
             raise SeedbedError(
                 f"the header names no column {column!r}",

@@ -3,7 +3,9 @@
 `seedbed.data.readers` has a module for each format.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from seedbed.core.tasks import ANSWERS, CLASSES
 
@@ -30,7 +32,8 @@ class Format:
         suffixes: for each file of a split, the ending that its path in the config leaves out; none if the
             path is a folder.
         is_folder: whether a split is a whole folder.
-        without_clusters: why the format has no column of clusters; empty if it may have one.
+        without_columns: why the format has no further columns, of a second text or of clusters; empty if it
+            may have them.
         unit: what a place in a file counts, for messages.
     """
 
@@ -40,7 +43,7 @@ class Format:
     endings: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ("",)
     is_folder: bool = False
-    without_clusters: str = ""
+    without_columns: str = ""
     unit: str = "line"
 
     @property
@@ -55,7 +58,7 @@ FORMATS = {
         outputs=(CLASSES,),
         options=TEXT,
         suffixes=(".review", ".label"),
-        without_clusters="its files have a text and a label on each line, nothing else: write them as csv, "
+        without_columns="its files have a text and a label on each line, nothing else: write them as csv, "
         "tsv or jsonl",
     ),
     "csv": Format(
@@ -83,13 +86,13 @@ FORMATS = {
         options=TEXT,
         suffixes=(),
         is_folder=True,
-        without_clusters="a text's class is the name of its folder, and it has no other columns: write the "
+        without_columns="a text's class is the name of its folder, and it has no other columns: write the "
         "texts as csv, tsv or jsonl",
     ),
     "webis_cls": Format(
         "the XML of Webis-CLS-10, label 1 for ratings above 3, else 0",
         outputs=(CLASSES,),
-        without_clusters="its elements are read for text and rating alone: write the reviews as csv, tsv or "
+        without_columns="its elements are read for text and rating alone: write the reviews as csv, tsv or "
         "jsonl",
     ),
     "huggingface": Format(
@@ -121,3 +124,12 @@ def format_by_ending(path: str, outputs: str) -> str | None:
 def known_endings(outputs: str) -> list[str]:
     """The endings that tell a format, with their dots."""
     return [f".{ending}" for name in formats_of(outputs) for ending in FORMATS[name].endings]
+
+
+def wanted_columns(definition: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The columns of a dataset: the key under `columns` of each, and its name."""
+    return [
+        (key, name)
+        for key, names in definition["columns"].items()
+        for name in ([names] if isinstance(names, str) else names or ())
+    ]

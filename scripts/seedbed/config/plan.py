@@ -384,6 +384,13 @@ class Plan:
         names = [name for name in blocks if of in (None, *self._kinds_of(kind, blocks[name]))]
         return "|".join(map(re.escape, names)) or r"(?!)"  # which matches nothing
 
+    def texts_of(self, number: int) -> str:
+        """A regular expression that matches exactly the datasets of labelled texts (1) or of pairs (2)."""
+        blocks = self.config["datasets"]
+        labelled = [name for name in blocks if "encoder" in self._kinds_of("datasets", blocks[name])]
+        names = [name for name in labelled if ("text_pair" in blocks[name]["columns"]) == (number > 1)]
+        return "|".join(map(re.escape, names)) or r"(?!)"  # which matches nothing
+
     def models_in(self, *formats: str) -> str:
         """A regular expression that matches exactly the names of models in these formats."""
         names = [name for name, block in self.config["models"].items() if block["format"] in formats]

@@ -15,6 +15,7 @@ from seedbed.core.printable import one_line
 from seedbed.core.tasks import TASKS, Task, task_of
 from seedbed.core.words import join
 
+LEAST_OF_PAIR = 6  # tokens: four special ones of RoBERTa, and one of each text
 RECIPE_BYTES = 200  # of an expanded name, which is part of the names of logs
 
 
@@ -162,6 +163,16 @@ def _check_method(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> 
             where=f"{where}.max_positions",
             found=recipe["max_positions"],
             hint="set max_tokens and overlong of the dataset instead",
+        )
+    pairs = [
+        each for each in config["grid"]["datasets"] if "text_pair" in config["datasets"][each]["columns"]
+    ]
+    if pairs and recipe["max_positions"] is not None and recipe["max_positions"] < LEAST_OF_PAIR:
+        raise SeedbedError(
+            f"recipe {name!r}: max_positions leaves no token of the texts of a pair",
+            where=f"{where}.max_positions",
+            found=f"{recipe['max_positions']}; {', '.join(pairs)}: pairs of texts",
+            hint=f"give at least {LEAST_OF_PAIR}: four special tokens, and one of each text",
         )
     if not {*method.frameworks} & {*config["grid"]["frameworks"]}:
         raise SeedbedError(

@@ -270,9 +270,13 @@ class ClassificationColumns(Block):
 
     text: Columns = key(
         ["text"],
-        "Column of the text, or several, joined by a space (pairs of texts, recognised by names such as "
-        "premise and hypothesis, are refused); for webis_cls: text, summary (the review's headline), title "
-        "(the product's).",
+        "Column of the text, or several, joined by a space; for webis_cls: text, summary (the review's "
+        "headline), title (the product's).",
+    )
+    text_pair: Columns | None = key(
+        None,
+        "Column of the second text, where the examples are pairs, such as a premise and a hypothesis; or "
+        "several, joined by a space (not for lab, folders and webis_cls). null: single texts.",
     )
     label: Text = key("label", "Column of the label; webis_cls needs none.")
     cluster: NonEmptyText | None = key(

@@ -153,7 +153,7 @@ def check_task(dataset: Any) -> Any:
             found=task,
             hint=f"{spelling.nearest(str(task), TASKS, cutoff=0.85)}give "
             f"{' or '.join(f'{each.name} ({each.meaning})' for each in TASKS.values())}; numbers to "
-            "predict, labels of words, several labels for a text and pairs of texts are not supported",
+            "predict, labels of words and several labels for a text are not supported",
         )
     return dataset
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -166,3 +166,11 @@ def _line_of(node: Any, key: str) -> int | None:
             item = node.value[int(number)]
             return (_line_of(item, rest) if rest else None) or item.start_mark.line + 1
     return None
+
+
+def flow(block: Mapping[str, Any]) -> str:
+    """A block of the config in one line, such as `columns: {text: review}`."""
+    import yaml
+
+    text = yaml.safe_dump(block, default_flow_style=True, allow_unicode=True, sort_keys=False, width=10_000)
+    return text.strip()[1:-1]  # without the braces of the whole

@@ -25,12 +25,13 @@ from seedbed.core.files import read_json, read_jsonl, write_rows
 from seedbed.core.naming import UNK
 from seedbed.core.rows import read_csv
 from seedbed.core.splits import OTHER_LABELS, SAMPLE, SPLITS
+from seedbed.core.truncation import Pair
 from seedbed.core.wording import Words
 from seedbed.core.words import join
 from seedbed.data import clusters
 from seedbed.data.boilerplate import one_line, shared_strings
 from seedbed.data.duplicates import WORD, leaking_train_examples, read_duplicates
-from seedbed.data.texts import normalise
+from seedbed.data.texts import TEXT_PAIR, normalise, parts, whole
 
 WORDS = Words("data/audit")
 log = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ Row = dict[str, Any]
 
 
 class TokenRow(NamedTuple):
-    """Counts of a tokenized text: `length` before truncation, with `<s>` and `</s>`; `pieces` after it.
+    """Counts of a tokenized text or pair: `length` before truncation, with special tokens; `pieces` after it.
 
     For a prompt and its answer: `length` of both before the context was shortened, `pieces` after that.
     """
@@ -100,7 +101,7 @@ class Dataset:
     Args:
         name: its name in the config.
         splits: examples {"id", "text", "label": class index} by split, after leaks were dropped; the text of
-            a question is context, question and answer, without a label.
+            a pair is both texts; that of a question is context, question and answer, without a label.
         label_names: name of each class; empty for questions.
         dropped: ids of the training examples that were dropped as leaks.
         duplicates: rows of duplicates.csv, found before leaks were dropped.
@@ -186,8 +187,8 @@ def read_dataset(
     folder = Path(folder)
     splits = {split: read_jsonl(folder / f"{split}.jsonl") for split in SPLITS}
     labelled = "label" in splits["train"][0]
-    if not labelled:
-        splits = {split: [_as_text(example) for example in examples] for split, examples in splits.items()}
+    as_text = _pair_as_text if labelled else _question_as_text
+    splits = {split: list(map(as_text, examples)) for split, examples in splits.items()}
     tokens = {
         model: {
             split: _read_tokens(folder / model / "tokens" / f"{split}.jsonl", splits[split], labelled, path)
@@ -235,7 +236,14 @@ def _read_reduced(path: Path) -> dict[str, dict[str, tuple[int, int]]]:
     return {check: found for check, found in ((OTHER_LABEL, labels), (NOT_SAMPLED, sampled)) if found}
 
 
-def _as_text(example: Row) -> Row:
+def _pair_as_text(example: Row) -> Row:
+    """An example with both texts of a pair as its text; it counts as empty if one of them is."""
+    if TEXT_PAIR not in example:
+        return example
+    return {**example, "text": whole(example), "empty": any(map(is_blank, parts(example)))}
+
+
+def _question_as_text(example: Row) -> Row:
     """A question as a text for the checks, without the template of its prompt.
 
     It counts as empty if its question or its answer is.
@@ -257,12 +265,13 @@ def _read_tokens(
         for line in stream:
             row = json.loads(line)
             if labelled:
-                pieces = row["ids"][first : len(row["ids"]) - last]
-                unknown = pieces.count(unk)
+                special = Pair(*row["pair"]).special if "pair" in row else first + last
+                pieces = len(row["ids"]) - special
+                unknown = row["ids"][first : len(row["ids"]) - last].count(unk)
             else:
-                pieces = row["prompt"] + row["answer"]
+                pieces = len(row["prompt"] + row["answer"])
                 unknown = row["unknown"]
-            rows.append(TokenRow(row["id"], row["length"], len(pieces), unknown))
+            rows.append(TokenRow(row["id"], row["length"], pieces, unknown))
     found, expected = [row.id for row in rows], [example["id"] for example in examples]
     # prompts may lack examples that are too long; labelled texts may not
     if not labelled:

@@ -10,11 +10,13 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
+from scipy.sparse import hstack
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
 
 from seedbed.core.characters import UNSPACED
+from seedbed.data.texts import PARTS, are_pairs, parts
 
 log = logging.getLogger(__name__)
 
@@ -38,12 +40,16 @@ def majority_share(examples: Examples) -> float:
 def bag_of_words(splits: Mapping[str, Examples], leaked: Container[str] = ()) -> list[dict[str, Any]]:
     """Accuracy of a logistic regression on TF-IDF of words and word pairs.
 
+    Both texts of a pair have features of their own: a word may tell something else in a premise than in a
+    hypothesis.
+
     If the training texts are not divided into words, features are characters and their pairs (`features_of`).
     The regression is trained on train, for each C in INVERSE_REGULARISATION. Validation accuracy selects C,
     the smallest of several.
 
     Args:
-        splits: train, validation and test, each a list of {"id", "text", "label": class index}.
+        splits: train, validation and test, each a list of {"id", "text", "label": class index}, and
+            "text_pair" of pairs.
         leaked: ids of the test examples that are also in train or validation.
 
     Returns: Rows {"split", "metric", "value"}. Each split has majority_share (a fraction). Validation and
@@ -52,7 +58,7 @@ def bag_of_words(splits: Mapping[str, Examples], leaked: Container[str] = ()) ->
         For other metrics than accuracy, validation and test have `counts C=...` of each C: how many examples
         of each class (rows) were taken for each (columns), as JSON; and likewise without leaks.
     """
-    features = features_of([example["text"] for example in splits["train"]])
+    features = features_of([text for example in splits["train"] for text in parts(example)])
     try:
         rows = _measured(splits, leaked, features)
     except (ValueError, ArithmeticError, MemoryError) as error:  # includes scikit-learn's own errors
@@ -87,12 +93,7 @@ def features_of(texts: Sequence[str]) -> str:
 
 def _measured(splits: Mapping[str, Examples], leaked: Container[str], features: str) -> list[dict[str, Any]]:
     """The rows for C and the accuracies."""
-    analyzer = {WORDS: "word", CHARACTERS: "char"}[features]
-    vectorizer = TfidfVectorizer(
-        analyzer=analyzer, ngram_range=(1, 2), lowercase=True, min_df=1, sublinear_tf=True
-    )
-    vectorizer.fit(_column(splits, "train", "text"))
-    inputs = {split: vectorizer.transform(_column(splits, split, "text")) for split in splits}
+    inputs = _inputs(splits, features)
     labels = {split: _column(splits, split, "label") for split in splits}
     models = {
         c: LogisticRegression(C=c, max_iter=MAX_ITERATIONS).fit(inputs["train"], labels["train"])
@@ -127,6 +128,19 @@ def _measured(splits: Mapping[str, Examples], leaked: Container[str], features: 
     return rows
 
 
+def _inputs(splits: Mapping[str, Examples], features: str) -> dict[str, Any]:
+    """The features of each split, (examples, features), those of a second text behind those of the first."""
+    analyzer = {WORDS: "word", CHARACTERS: "char"}[features]
+    blocks = []
+    for part in PARTS if are_pairs(splits["train"]) else PARTS[:1]:
+        vectorizer = TfidfVectorizer(
+            analyzer=analyzer, ngram_range=(1, 2), lowercase=True, min_df=1, sublinear_tf=True
+        )
+        vectorizer.fit(_column(splits, "train", part))
+        blocks.append({split: vectorizer.transform(_column(splits, split, part)) for split in splits})
+    return {split: hstack([block[split] for block in blocks], format="csr") for split in splits}
+
+
 def _column(splits: Mapping[str, Examples], split: str, key: str) -> list[Any]:
     return [example[key] for example in splits[split]]
 
@@ -135,6 +149,6 @@ def _reason(train: Examples, error: Exception) -> str:
     """A short reason why no bag of words could be trained."""
     if len({example["label"] for example in train}) < 2:
         return "all training texts are of one class"
-    if not any(example["text"].strip() for example in train):
+    if not any(text.strip() for example in train for text in parts(example)):
         return "all training texts are empty"
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-import yaml
-
+from seedbed.config.yaml_files import flow
 from seedbed.core import spelling
+from seedbed.data.texts import PARTS
 
 DEFAULTS = ("text", "label", "question", "answer")  # keys whose column has the same name by default
 LONG = 20  # mean letters of a cell, from which on a column may hold texts
@@ -26,7 +26,7 @@ def remedy(key: str, name: str, named: Sequence[tuple[str, str]], columns: Mappi
     free = {column: letters for column, letters in columns.items() if column not in used}
     if meant := spelling.near(name, free):
         question = spelling.nearest(name, free)
-    elif meant := _only(free) or (_longest(free) if key == "text" else ""):
+    elif meant := _only(free) or (_longest(free) if key in PARTS else ""):
         question = f"is it {meant!r}? "
     else:
         return ""
@@ -42,10 +42,7 @@ def _as_yaml(columns: Mapping[str, Sequence[str]]) -> str:
         for key, names in columns.items()
         if key not in DEFAULTS or list(names) != [key]
     }
-    text = yaml.safe_dump(
-        {"columns": written}, default_flow_style=True, allow_unicode=True, sort_keys=False, width=10_000
-    )
-    return text.strip()[1:-1]  # without the braces of the whole
+    return flow({"columns": written})
 
 
 def _only(free: Mapping[str, float]) -> str:

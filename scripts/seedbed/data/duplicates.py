@@ -6,6 +6,9 @@ reaches a threshold. MinHash with locality-sensitive hashing finds candidates, w
 computed exactly: no pair is listed wrongly, and a similar pair is missed with a small probability, which the
 log states. The time is about linear if few texts are similar; among n texts from one template, all n² pairs
 are candidates. A text of fewer than three words has no 3-gram and is compared for identity only.
+
+Two examples that are pairs of texts are identical if both texts are. Near-duplicates are found on the first
+text followed by the second, and the border between them counts as a word.
 """
 
 import functools
@@ -19,13 +22,13 @@ from typing import Any, NamedTuple
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import write_rows
 from seedbed.core.rows import ANEW, read_csv
-from seedbed.data.texts import normalise
+from seedbed.data.texts import BORDER, compared
 
 log = logging.getLogger(__name__)
 
 COLUMNS = ("split", "example", "with_split", "with_example", "kind", "similarity", "same_label")
 NGRAM = 3  # words; two reviews on the same subject share few 3-grams
-WORD = re.compile(r"\w+")
+WORD = re.compile(rf"\w+|{BORDER}")  # a normalised text has no line end but the border of a pair
 PERMUTATIONS = 128  # of MinHash: hash values per text
 SEED = 1  # of MinHash's permutations, so that the same texts give the same table
 MIN_RECALL = 0.995  # least probability of finding a pair just at the threshold
@@ -56,7 +59,7 @@ def find_duplicates(splits: Mapping[str, Sequence[Mapping[str, Any]]], threshold
     label, then an earlier one.
 
     Args:
-        splits: examples {"id", "text", "label"} by split, in the order of the table.
+        splits: examples {"id", "text", "label"}, and "text_pair" of pairs, by split in the table's order.
         threshold: least Jaccard similarity of near-duplicates, above 0 and at most 1; None: find only
             identical texts.
 
@@ -109,7 +112,7 @@ def _grouped(splits: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[list[Ex
     examples = []
     for split, rows in splits.items():
         for index, row in enumerate(rows):
-            text = normalise(row["text"])
+            text = compared(row)
             words = WORD.findall(text)
             node = nodes.setdefault(" ".join(words), len(nodes)) if len(words) >= NGRAM else None
             number = texts.setdefault(text, len(texts))
@@ -117,14 +120,13 @@ def _grouped(splits: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[list[Ex
     return examples, list(nodes)
 
 
-def near_groups(texts: Sequence[str], threshold: float) -> list[tuple[str, int]]:
-    """The group of each text: texts are in one group if identical or near-duplicate ones join them.
+def near_groups(rows: Sequence[Mapping[str, Any]], threshold: float) -> list[tuple[str, int]]:
+    """The group of each example: they are in one group if identical or near-duplicate texts join them.
 
     Args:
-        texts: in any order, on which the groups do not depend.
+        rows: examples as of `find_duplicates`, in any order, on which the groups do not depend.
         threshold: see `find_duplicates`.
     """
-    rows = [{"id": "", "text": text, "label": None} for text in texts]
     examples, words = _grouped({"": rows})
     neighbours = _near_nodes(words, threshold)
     first: dict[int, int] = {}

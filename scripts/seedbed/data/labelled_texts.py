@@ -22,13 +22,13 @@ from seedbed.data import clusters, labels
 from seedbed.data.readers.files import Place, Record, describe_blank, joined, named_columns, raise_first
 from seedbed.data.reading import read_records
 from seedbed.data.splitting import draw_split, sample
-from seedbed.data.texts import CONTROL, SEPARATOR, clean_line, is_encodable
+from seedbed.data.texts import CONTROL, PARTS, SEPARATOR, TEXT, TEXT_PAIR, clean_line, is_encodable, parts
 
 log = logging.getLogger(__name__)
 
 MOST_LABELS = 20  # in a message; a column with more is hardly one of labels
 
-PARTS = ("text",)
+NOUNS = {TEXT: "a text", TEXT_PAIR: "a second text"}  # in messages
 
 Examples = list[dict[str, Any]]
 Splits = Mapping[str, Examples]
@@ -42,7 +42,7 @@ def read_split(
 ) -> tuple[Examples, dict[str, Any]]:
     """Read and check the examples of one split: {"id", "text", "label": index of the declared label}.
 
-    Where the dataset has a column of clusters, an example has its "cluster", too.
+    An example of a pair has its "text_pair", too; where the dataset has a column of clusters, its "cluster".
 
     Returns:
         The examples, and what splits.json says of the split: with `other_labels: drop` the number of examples
@@ -61,10 +61,15 @@ def read_split(
     else:
         _refuse_others(others, [record for _, record in found], f"datasets.{name}.labels", definition)
     labelled = [row for row in labelled if row[2] is not None]
-    texts = _texts([record for _, record, _ in labelled], named_columns(definition))
+    columns = {part: named_columns(definition, part) for part in PARTS}
+    texts = {
+        part: _texts([record for _, record, _ in labelled], names, NOUNS[part])
+        for part, names in columns.items()
+        if names
+    }
     examples = [
-        {"id": f"{split}-{index}", "text": text, "label": label}
-        for (index, _, label), text in zip(labelled, texts, strict=True)
+        {"id": f"{split}-{index}", **dict(zip(texts, found, strict=True)), "label": label}
+        for (index, _, label), *found in zip(labelled, *texts.values(), strict=True)
     ]
     if cluster := definition["columns"].get(clusters.KEY):
         cells = [(record.place, record.cells[cluster]) for _, record, _ in labelled]
@@ -139,31 +144,37 @@ def _as_they_stand(
 # --- texts ------------------------------------------------------------------------------------------------
 
 
-def _texts(records: Sequence[Record], columns: Sequence[str]) -> list[str]:
-    """The clean text of each record, of one column or of several joined by a space."""
-    parts = [[record.cells[name] for name in columns] for record in records]
+def _texts(records: Sequence[Record], columns: Sequence[str], noun: str) -> list[str]:
+    """The clean text of each record, of one column or of several joined by a space; `noun`: see NOUNS."""
+    cells = [[record.cells[name] for name in columns] for record in records]
     if len(columns) > 1:
-        parts = [["" if part is None else part for part in each] for each in parts]
+        cells = [["" if part is None else part for part in each] for each in cells]
     places = [record.place for record in records]
-    null = [(place, "null") for place, each in zip(places, parts, strict=True) if None in each]
-    raise_first("a text is null", null, "fill in the text, or leave the example out")
+    null = [(place, "null") for place, each in zip(places, cells, strict=True) if None in each]
+    raise_first(f"{noun} is null", _counted(null, len(places)), "fill in the text, or leave the example out")
     wrong = [
         (place, labels.label_text(part))
-        for place, each in zip(places, parts, strict=True)
+        for place, each in zip(places, cells, strict=True)
         for part in each
         if not isinstance(part, str)
     ]
     raise_first(
-        "a text is not a string", wrong, "give every text as a string: in JSON in quotes, in Excel as text"
+        f"{noun} is not a string", wrong, "give every text as a string: in JSON in quotes, in Excel as text"
     )
     path = places[0].file.path if places else ""
     for number, column in enumerate(columns if len(columns) > 1 else ()):
-        if count := sum(is_blank(each[number]) for each in parts):
-            log.info("%s: %r is empty in %d of %d examples", path, column, count, len(parts))
-    return _clean(places, list(map(joined, parts)))
+        if count := sum(is_blank(each[number]) for each in cells):
+            log.info("%s: %r is empty in %d of %d examples", path, column, count, len(cells))
+    return _clean(places, list(map(joined, cells)), noun)
 
 
-def _clean(places: Sequence[Place], texts: Sequence[str]) -> list[str]:
+def _counted(places: Sequence[tuple[Place, str]], total: int) -> list[tuple[Place, str]]:
+    """Places and what was found there, with the number of such examples where there are several."""
+    told = f" in {len(places):,} of {total:,} examples" if len(places) > 1 else ""
+    return [(place, f"{found}{told}") for place, found in places]
+
+
+def _clean(places: Sequence[Place], texts: Sequence[str], noun: str) -> list[str]:
     path = places[0].file.path if places else ""
     for pattern, what in (
         (SEPARATOR, "tabs, line ends and line separators"),
@@ -177,11 +188,15 @@ def _clean(places: Sequence[Place], texts: Sequence[str]) -> list[str]:
         for place, found, text in zip(places, texts, clean, strict=True)
         if not text
     ]
-    raise_first("a text is empty", empty, "fill in the text, or delete the example with its label")
+    raise_first(
+        f"{noun} is empty",
+        _counted(empty, len(places)),
+        "fill in the text, or delete the example with its label",
+    )
     lone = [
         (place, ascii(text)[:80]) for place, text in zip(places, clean, strict=True) if not is_encodable(text)
     ]
-    raise_first("a text has half a surrogate pair", lone, "write the whole character")
+    raise_first(f"{noun} has half a surrogate pair", lone, "write the whole character")
     return clean
 
 
@@ -229,11 +244,9 @@ def check(name: str, definition: Mapping[str, Any], splits: Splits) -> None:
     Raises:
         SeedbedError: train or a given test split lacks a class, or validation or test has a single cluster.
     """
-    if len(columns := named_columns(definition)) > 1:
-        log.info(
-            "%s: the columns %s are joined by a space into one text; pairs of texts are not supported",
-            *(name, ", ".join(columns)),
-        )
+    for part in PARTS:
+        if len(columns := named_columns(definition, part)) > 1:
+            log.info("%s: the columns %s are joined by a space into one text", name, ", ".join(columns))
     _check_train(name, definition, splits["train"])
     clusters.check(name, splits)
     for split, examples in splits.items():
@@ -296,11 +309,12 @@ def record(splits: Splits) -> dict[str, Any]:
 def write_more(folder: Path, definition: Mapping[str, Any], splits: Splits) -> None:
     """Write SPLIT.text and SPLIT.label, with one example per line as fairseq reads them, and labels.json.
 
+    A tab parts the texts of a pair in SPLIT.text.
     labels.json lists the labels, and as `names` the classes' names in runs (`SharedFolders.classes_of`).
     """
     for split, examples in splits.items():
         with atomic_open(folder / f"{split}.text") as texts, atomic_open(folder / f"{split}.label") as labels:
             for example in examples:
-                texts.write(f"{example['text']}\n")
+                texts.write("\t".join(parts(example)) + "\n")
                 labels.write(f"{example['label']}\n")
     write_json(folder / "labels.json", {"labels": definition["labels"], "names": definition["label_names"]})

@@ -156,7 +156,7 @@ def _without_leaks(
 
 
 def _described(kind: ModuleType, definition: Mapping[str, Any], examples: Examples) -> str:
-    words = {part: [len((example[part] or "").split()) for example in examples] for part in kind.PARTS}
+    words = {part: [len((example.get(part) or "").split()) for example in examples] for part in kind.PARTS}
     lengths = ", ".join(
         f"{part} {min(counts)} to {max(counts)}, median {statistics.median(counts):g}"
         for part, counts in words.items()

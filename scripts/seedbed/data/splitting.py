@@ -1,7 +1,7 @@
 """Draw splits from the training split and samples of splits, by a seed and the same on every machine.
 
 Examples are drawn by a hash of the seed and their text, so the draw depends neither on a library's random
-numbers nor on the order of the file. Identical texts (after `texts.normalise`) stay together, since otherwise
+numbers nor on the order of the file. Identical texts (after `texts.compared`) stay together, since otherwise
 the model would be selected on texts of its training. So do the examples of a cluster, and near-duplicates on
 request.
 """
@@ -17,7 +17,7 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.splits import LEAST_EXAMPLES
 from seedbed.data import clusters
 from seedbed.data.duplicates import near_groups
-from seedbed.data.texts import normalise
+from seedbed.data.texts import compared
 
 LEAST_OF_CLASS = 2  # examples of a class in a drawn split; with one, its accuracy is 0 or 1
 LEAST_CLASSES = 2  # of a drawn split; one class says nothing
@@ -44,7 +44,7 @@ def draw_split(
     Args:
         name: the dataset's name in the config, for messages.
         split: validation or test.
-        examples: {"id", "text", "label": class index}, and "cluster" where there are clusters.
+        examples: {"id", "text", "label": class index}, "text_pair" of pairs, "cluster" where there are any.
         labels: the declared labels, by class index.
         asked: `size`, a share of `total` if below 1, else a number of examples; divided among the classes in
             proportion, by largest remainder. `seed`: each draws another split. `together`: near if
@@ -124,7 +124,7 @@ def sample(examples: Examples, size: float, seed: int) -> Examples:
     """
     by_class: dict[int, list[tuple[bytes, int]]] = collections.defaultdict(list)
     for index, example in enumerate(examples):
-        by_class[example["label"]].append((_hash(normalise(example["text"]), seed), index))
+        by_class[example["label"]].append((_hash(compared(example), seed), index))
     order = []
     for members in by_class.values():
         for rank, (digest, index) in enumerate(sorted(members)):
@@ -175,13 +175,13 @@ def _draw(examples: Examples, wanted: Sequence[int], seed: int, near: float | No
 
     That are identical texts, near-duplicates from the similarity `near`, and clusters where there are any.
     """
-    texts = [normalise(example["text"]) for example in examples]
+    texts = list(map(compared, examples))
     names, draw = texts, draw_groups
     if clusters.KEY in examples[0]:
         names = connected([example[clusters.KEY] for example in examples], texts)
         draw = draw_nearest
     if near is not None:
-        names = connected(names, near_groups(texts, near))
+        names = connected(names, near_groups(examples, near))
     groups: dict[str, Examples] = collections.defaultdict(list)
     for name, example in zip(names, examples, strict=True):
         groups[name].append(example)

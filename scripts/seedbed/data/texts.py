@@ -1,7 +1,12 @@
-"""Clean the texts of examples, normalise them for comparisons, and put questions into prompts."""
+"""Clean the texts of examples, normalise them for comparisons, and put questions into prompts.
+
+An example of classification has a "text"; an example of a pair also has a "text_pair".
+"""
 
 import re
 import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from seedbed.core.characters import is_blank
 
@@ -13,6 +18,9 @@ CONTROLS = "\x00-\x08\x0e-\x1b\x1f\x7f"
 SEPARATOR, CONTROL = re.compile(f"[{SEPARATORS}]"), re.compile(f"[{CONTROLS}]")
 RUNS = re.compile(f" *(?:[{SEPARATORS}{CONTROLS}] *)+")
 CR = re.compile(r"\r\n?")
+# keys of an example's texts, and of their columns in the config
+TEXT, TEXT_PAIR = PARTS = ("text", "text_pair")
+BORDER = "\n"  # between the texts of a pair; a clean text has no line end
 
 
 def clean_line(text: str) -> str:
@@ -37,6 +45,26 @@ def _stripped(text: str) -> str:
 def normalise(text: str) -> str:
     """The text in the form for comparisons: NFKC, case folded, white space merged and stripped."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def parts(example: Mapping[str, Any]) -> list[str]:
+    """The text of an example, or both texts of a pair."""
+    return [example[part] for part in PARTS if part in example]
+
+
+def whole(example: Mapping[str, Any]) -> str:
+    """The text of an example; both texts of a pair, with BORDER between them."""
+    return BORDER.join(parts(example))
+
+
+def are_pairs(examples: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether examples are pairs of texts; those of a dataset are alike."""
+    return any(TEXT_PAIR in example for example in examples)
+
+
+def compared(example: Mapping[str, Any]) -> str:
+    """The text in the form for comparisons; of a pair both texts in this form, with BORDER between them."""
+    return BORDER.join(map(normalise, parts(example)))
 
 
 def is_encodable(text: str) -> bool:

@@ -1,5 +1,6 @@
 """Classifiers of the format auto: recognise them, and tell their head from their encoder."""
 
+import inspect
 from typing import Any
 
 
@@ -34,3 +35,16 @@ def head_modules(model: Any) -> list[str]:
             inside = name.startswith(f"{model.base_model_prefix}.")
             found[".".join(name.split(".")[: 2 if inside else 1])] = None
     return list(found)
+
+
+def reads_types(classifier: type, config: Any) -> bool:
+    """Whether a classifier reads the types of tokens, which tell the texts of a pair apart.
+
+    BERT, ELECTRA and DeBERTa may have two types. RoBERTa has one, DeBERTa-v3 none, and DistilBERT takes none.
+
+    Args:
+        classifier: its class.
+        config: its configuration.
+    """
+    takes = "token_type_ids" in inspect.signature(classifier.forward).parameters
+    return takes and getattr(config, "type_vocab_size", 2) > 1

@@ -21,11 +21,13 @@ from seedbed.core import imports, naming
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, read_jsonl, write_json
 from seedbed.core.printable import Lines
+from seedbed.data.texts import BORDER, parts
 from seedbed.models import subwords
 from seedbed.models.dictionaries import MASK, read_dictionary
 from seedbed.models.fairseq_launcher import prepare_import
 from seedbed.models.fast_tokenizers import dictionary_ids
 from seedbed.models.sentencepiece_models import read_sentencepiece
+from seedbed.models.tokenization import BETWEEN
 
 log = logging.getLogger(__name__)
 
@@ -41,12 +43,12 @@ SCORE_ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class Example:
-    """A text, its token ids from the rule tokenize_texts, and its place in the split."""
+    """A text or both texts of a pair, its token ids from the rule tokenize_texts, its place in the split."""
 
     split: str
     line: int
     name: str
-    text: str
+    texts: tuple[str, ...]
     ids: list[int]
 
 
@@ -142,7 +144,7 @@ def read_examples(texts: Mapping[str, str | Path], tokens: Mapping[str, str | Pa
             )
         pairs = enumerate(zip(rows, ids, strict=True), 1)
         examples += [
-            Example(split, line, row["id"], row["text"], found["ids"]) for line, (row, found) in pairs
+            Example(split, line, row["id"], tuple(parts(row)), found["ids"]) for line, (row, found) in pairs
         ]
     return examples
 
@@ -167,7 +169,8 @@ def check_token_ids(examples: Sequence[Example], model: Path) -> int:
     folder = model / "huggingface"
     definition = read_json(model / "model.json")
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    encoded = tokenizer([e.text for e in examples], truncation=True, max_length=definition["max_positions"])
+    columns = map(list, zip(*(e.texts for e in examples), strict=True))
+    encoded = tokenizer(*columns, truncation="longest_first", max_length=definition["max_positions"])
     ids = [dictionary_ids(row, definition["vocabulary"]) for row in encoded["input_ids"]]
     differing = [(e, row) for e, row in zip(examples, ids, strict=True) if e.ids != row]
     ties = _Ties(model, tokenizer) if definition.get("sentencepiece_type") == "unigram" else None
@@ -183,11 +186,20 @@ def _differing_ids(errors: list[tuple[Example, list[int]]], texts: int, title: s
     first, ids = errors[0]
     return SeedbedError(
         f"the fast tokenizer gives {len(errors)} of {texts} texts other ids than {title} does",
-        where=f"split {first.split}, line {first.line} ({first.name}): {first.text[:200]!r}",
+        where=f"split {first.split}, line {first.line} ({first.name}): {BORDER.join(first.texts)[:200]!r}",
         found=Lines(f"\n    its own pieces: {first.ids}\n    fast tokenizer: {ids}"),
         hint="if few texts differ, they have rare sequences of characters (such as an accent on a symbol): "
         "simplify them; if many do, the tokenizer was built from other files: remove the model's folder",
     )
+
+
+def _inner_ids(example: Example) -> list[list[int]]:
+    """The ids of each text of an example, without special tokens."""
+    if len(example.texts) == 1:
+        return [example.ids[1:-1]]
+    # no text has this id, since names of special tokens in a text are plain text
+    border = example.ids.index(naming.EOS)
+    return [example.ids[1:border], example.ids[border + len(BETWEEN) : -1]]
 
 
 class _Ties:
@@ -201,12 +213,14 @@ class _Ties:
         self.scores = {piece.piece: piece.score for piece in read_sentencepiece(path).pieces}
 
     def is_tie(self, example: Example) -> bool:
-        (pieces,) = self.splitter.encode([example.text])
-        inner = example.ids[1:-1]
+        found = zip(example.texts, self.splitter.encode(example.texts), _inner_ids(example), strict=True)
+        return all(self._is_tie_of_text(*each) for each in found)
+
+    def _is_tie_of_text(self, text: str, pieces: list[str], inner: list[int]) -> bool:
         if self.vocabulary.ids(pieces)[: len(inner)] != inner:
             return False
         exact = self._score(pieces)
-        return abs(self._score(self._split(example.text)) - exact) <= SCORE_ROUNDING * abs(exact)
+        return abs(self._score(self._split(text)) - exact) <= SCORE_ROUNDING * abs(exact)
 
     def _split(self, text: str) -> list[str]:
         encoded = self.tokenizer(text, add_special_tokens=False, truncation=False, verbose=False)

@@ -4,14 +4,17 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from seedbed.core.errors import UNKNOWN_HINT, SeedbedError
 from seedbed.core.files import atomic_open, read_json, read_jsonl, write_json, write_jsonl
 from seedbed.core.naming import BOS, EOS, UNK
+from seedbed.core.truncation import Pair, longest_first
+from seedbed.data.texts import are_pairs, parts, whole
 from seedbed.models import subwords
-from seedbed.models.subwords import Subwords, match_vocabulary
+from seedbed.models.subwords import Subwords, Vocabulary, match_vocabulary
 
 log = logging.getLogger(__name__)
 
@@ -19,6 +22,10 @@ log = logging.getLogger(__name__)
 # A missing piece is an error if it occurs more than FEW times in a split, and its share of the split's pieces
 # exceeds ONE_PIECE times max_unknown_share.
 ONE_PIECE, FEW = 0.1, 4
+BETWEEN = (EOS, EOS)  # RoBERTa has <s> A </s></s> B </s>
+TAB = "\t"  # between the pieces of both texts of a pair
+
+Parts = Sequence[list[str]]  # the pieces of a text, or of both texts of a pair
 
 
 def tokenize_texts(
@@ -30,16 +37,18 @@ def tokenize_texts(
     """Write {split}.jsonl (ids), {split}.pieces (for fairseq-preprocess) and statistics.json to `folder`.
 
     Args:
-        texts: path of each split's prepared JSON lines, {"id", "text", "label"} per line.
+        texts: path of each split's prepared JSON lines, {"id", "text", "label"} per line, and "text_pair" if
+            the texts are pairs.
         model: paths `subwords` (a folder), `dictionary` and `definition` (model.json, for `max_positions`).
         folder: the output folder.
         max_unknown_share: largest allowed share of `<unk>` among the pieces of a split.
 
-    A text is truncated to max_positions - 2 pieces between `<s>` and `</s>`; `length` in its row counts the
-    tokens before truncation, `<s>` and `</s>` included. In {split}.pieces, `<unk>` replaces pieces that
-    dict.txt lacks, since fairseq might split them.
+    A text is truncated to max_positions - 2 pieces between `<s>` and `</s>`, a pair to max_positions - 4
+    pieces by `longest_first`; `length` in its row counts the tokens before truncation, special ones
+    included. The row of a pair also has `pair`, a `truncation.Pair` as a list. In {split}.pieces, `<unk>`
+    replaces pieces that dict.txt lacks, since fairseq might split them; a tab parts the texts of a pair.
 
-    Returns the statistics of each split: texts, tokens (with `<s>` and `</s>`), longest (tokens before
+    Returns the statistics of each split: texts, tokens (with special ones), longest (tokens before
     truncation), truncated and unknown (counts and shares; unknown among pieces), and least_limit (the least
     `max_unknown_share` that would accept the split).
 
@@ -50,20 +59,23 @@ def tokenize_texts(
     splitter = subwords.published(model["subwords"])
     dictionary = model["dictionary"]
     vocabulary = match_vocabulary(splitter, dictionary)
-    limit = read_json(model["definition"])["max_positions"] - 2
+    limit = read_json(model["definition"])["max_positions"]
     outside = set(vocabulary.outside)
     statistics = {}
     for split, path in texts.items():
         examples = read_jsonl(path)
-        pieces = splitter.encode([example["text"] for example in examples])
-        kept = [row[:limit] for row in pieces]
-        ids = [vocabulary.ids(row) for row in kept]
-        statistics[split] = count(pieces, ids)
-        check_unknown(split, path, examples, kept, ids, max_unknown_share)
-        needed = _check_missing(split, path, kept, outside, max_unknown_share, dictionary, splitter)
+        pieces = _split(splitter, examples)
+        kept = [_cut(row, limit) for row in pieces]
+        inside = [list(chain(*row)) for row in kept]
+        ids = [vocabulary.ids(row) for row in inside]
+        special = _special(2 if are_pairs(examples) else 1)
+        statistics[split] = count([list(chain(*row)) for row in pieces], ids, special=special)
+        check_unknown(split, path, examples, inside, ids, max_unknown_share)
+        needed = _check_missing(split, path, inside, outside, max_unknown_share, dictionary, splitter)
         statistics[split]["least_limit"] = max(needed, statistics[split]["unknown_share"])
-        lengths = [len(row) + 2 for row in pieces]
-        _write_split(Path(folder), split, examples, kept, ids, lengths)
+        _write_pieces(Path(folder) / f"{split}.pieces", kept, vocabulary)
+        rows = zip(examples, pieces, kept, strict=True)
+        write_jsonl(Path(folder) / f"{split}.jsonl", (_row(*row, vocabulary) for row in rows))
         log.info("%s: %s", split, statistics[split])
     write_json(Path(folder) / "statistics.json", statistics)
     return statistics
@@ -121,7 +133,7 @@ def check_unknown(
     if share <= max_share:
         return
     line, text = next(
-        (i, e["text"]) for i, (e, row) in enumerate(zip(examples, ids, strict=True), 1) if unknown_id in row
+        (i, whole(e)) for i, (e, row) in enumerate(zip(examples, ids, strict=True), 1) if unknown_id in row
     )
     frequent = ", ".join(f"{piece!r} ({count} times)" for piece, count in unknown.most_common(10))
     raise SeedbedError(
@@ -163,27 +175,43 @@ def _check_missing(
     return needed
 
 
-def _write_split(
-    folder: Path,
-    split: str,
-    examples: list[dict[str, Any]],
-    pieces: list[list[str]],
-    ids: list[list[int]],
-    lengths: list[int],
-) -> None:
-    with atomic_open(folder / f"{split}.pieces") as stream:
-        for row, numbers in zip(pieces, ids, strict=True):
-            shown = [piece if number != UNK else "<unk>" for piece, number in zip(row, numbers, strict=True)]
-            _check_spaces(shown, folder / f"{split}.pieces")
-            stream.write(" ".join(shown) + "\n")
-    rows = zip(examples, ids, lengths, strict=True)
-    write_jsonl(
-        folder / f"{split}.jsonl",
-        (
-            {"id": example["id"], "label": example["label"], "ids": [BOS, *numbers, EOS], "length": length}
-            for example, numbers, length in rows
-        ),
-    )
+def _split(splitter: Subwords, examples: Sequence[Mapping[str, Any]]) -> list[Parts]:
+    """The pieces of each example's text, or of both texts of a pair."""
+    columns = zip(*map(parts, examples), strict=True)
+    return list(zip(*(splitter.encode(list(column)) for column in columns), strict=True))
+
+
+def _cut(pieces: Parts, limit: int) -> Parts:
+    """The pieces that stay, so that they have at most `limit` tokens with the special ones."""
+    room = limit - _special(len(pieces))
+    if len(pieces) == 1:
+        return [pieces[0][:room]]
+    stay = longest_first(*map(len, pieces), room)
+    return [part[:number] for part, number in zip(pieces, stay, strict=True)]
+
+
+def _special(texts: int) -> int:
+    """How many special tokens a row of one text or of two has."""
+    return len((BOS, EOS)) + (texts - 1) * len(BETWEEN)
+
+
+def _row(example: Mapping[str, Any], pieces: Parts, kept: Parts, vocabulary: Vocabulary) -> dict[str, Any]:
+    """The row of an example in {split}.jsonl."""
+    first, *second = map(vocabulary.ids, kept)
+    ids = [BOS, *first, *(number for part in second for number in (*BETWEEN, *part)), EOS]
+    length = sum(map(len, pieces)) + _special(len(pieces))
+    row = {"id": example["id"], "label": example["label"], "ids": ids, "length": length}
+    if second:
+        row["pair"] = list(Pair(1, len(pieces[0]), len(BETWEEN), len(pieces[1]), 1))
+    return row
+
+
+def _write_pieces(path: Path, kept: Sequence[Parts], vocabulary: Vocabulary) -> None:
+    with atomic_open(path) as stream:
+        for row in kept:
+            shown = [[piece if piece in vocabulary.index else "<unk>" for piece in part] for part in row]
+            _check_spaces(list(chain(*shown)), path)
+            stream.write(TAB.join(" ".join(part) for part in shown) + "\n")
 
 
 def _check_spaces(pieces: list[str], where: Path) -> None:

@@ -96,7 +96,7 @@ def report_blocks(
     sources: Sources,
     models: Mapping[str, Mapping[str, Any]],
     architectures: Mapping[tuple[str, str], str],
-    texts: Mapping[tuple[str, str], str],
+    texts: sections_predictions.Texts,
     config: Mapping[str, Any],
     answers: sections_methods.Answers | None = None,
 ) -> list[Block]:

@@ -9,6 +9,7 @@ from seedbed.core.files import read_jsonl
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, recipe_text, unit_of, with_unit
+from seedbed.data.texts import parts
 from seedbed.report.documents.blocks import Block, Bullets, Cell, Details, Paragraph, Table
 from seedbed.report.parts import (
     MAX_LISTED,
@@ -28,8 +29,11 @@ from seedbed.report.sources import Sources
 WORDS = Words("report/predictions")
 
 TEXT_LENGTH = 240  # characters of a test example that are shown
+BETWEEN = " ‖ "  # the texts of a pair
 MAX_OPEN = 4  # texts of a dataset that stand open; the others are folded away
 NAMES = ("framework", "init", "recipe")
+
+Texts = Mapping[tuple[str, str], Sequence[str]]
 
 
 def _names(experiment: Experiment, row: Row) -> list[str]:
@@ -64,12 +68,12 @@ def churn_section(experiment: Experiment) -> list[Block]:
     ]
 
 
-def never_right_section(experiment: Experiment, texts: Mapping[tuple[str, str], str]) -> list[Block]:
+def never_right_section(experiment: Experiment, texts: Texts) -> list[Block]:
     """The examples that no run gets right.
 
     Args:
         experiment: its tables.
-        texts: texts of test examples by (dataset, example).
+        texts: the text of each test example, or both texts of a pair, by (dataset, example).
     """
     datasets = grouped(experiment.tables["never_right"], "dataset")
     sound = grouped([run for run in experiment.runs if not run.collapsed], "dataset")
@@ -89,21 +93,22 @@ def never_right_section(experiment: Experiment, texts: Mapping[tuple[str, str], 
     return blocks
 
 
-def _hard_examples(
-    dataset: str, rows: Sequence[Row], texts: Mapping[tuple[str, str], str], number: int
-) -> list[Block]:
+def _hard_examples(dataset: str, rows: Sequence[Row], texts: Texts, number: int) -> list[Block]:
     """Examples with their texts; those of one text and label share a line."""
-    shown = [{**row, "text": _one_line(texts[dataset, row["example"]])} for row in rows[:MAX_LISTED]]
+    shown = [
+        {**row, "text": tuple(map(_one_line, texts[dataset, row["example"]]))} for row in rows[:MAX_LISTED]
+    ]
     body = [
         (
             literal(", ".join(row["example"] for row in alike)),
             literal(label),
             literal(", ".join(dict.fromkeys(row["most_common_prediction"] for row in alike))),
-            Cell(literal(shorten(text)), text),
+            _text_cell(text),
         )
         for (text, label), alike in grouped(shown, "text", "label").items()
     ]
-    caption = WORDS.say("hard_caption", dataset, MAX_LISTED, len(rows))
+    pairs = any(len(row["text"]) > 1 for row in shown)
+    caption = WORDS.say("hard_caption", dataset, MAX_LISTED, len(rows), pairs)
     columns = headers("never_right", "example", "label", "prediction", "text")
     spare = (0, 2)  # of a narrow screen the text needs all
     table = Table(f"never_right_{number}", columns, body[:MAX_OPEN], caption, spare=spare)
@@ -113,15 +118,23 @@ def _hard_examples(
     return [table, Details(WORDS.say("more_texts", len(body) - MAX_OPEN), [more])]
 
 
-def read_hard_texts(never_right: Sequence[Row], files: Sequence[str | Path]) -> dict[tuple[str, str], str]:
+def _text_cell(texts: Sequence[str]) -> Cell:
+    """A text, or both texts of a pair, with as many letters together."""
+    shown = [literal(shorten(text, TEXT_LENGTH // len(texts))) for text in texts]
+    return Cell(BETWEEN.join(shown), BETWEEN.join(texts))
+
+
+def read_hard_texts(
+    never_right: Sequence[Row], files: Sequence[str | Path]
+) -> dict[tuple[str, str], Sequence[str]]:
     """The texts of the test examples that are shown because no run gets them right."""
     paths = {Path(file).parent.name: file for file in files}
-    texts = {}
+    texts: dict[tuple[str, str], Sequence[str]] = {}
     for (dataset,), rows in grouped(never_right, "dataset").items():
         wanted = {row["example"] for row in rows[:MAX_LISTED]}
         for example in read_jsonl(paths[dataset]):
             if example["id"] in wanted:
-                texts[dataset, example["id"]] = example["text"]
+                texts[dataset, example["id"]] = parts(example)
     return texts
 
 

@@ -115,12 +115,13 @@ def _notes_of_seeds(plan: Plan) -> list[str]:
 
 def _notes_of_texts(plan: Plan) -> list[str]:
     blocks = {name: plan.config["datasets"][name] for name in plan.config["grid"]["datasets"]}
-    texts = {name: block["columns"].get("text", []) for name, block in blocks.items()}
     return [
-        f"The texts of {name} are made of the columns {', '.join(columns)}, joined with a space: Seedbed "
-        "takes single texts, pairs are not supported yet."
-        for name, columns in texts.items()
-        if len(columns) > 1 and not plan.is_current("datasets", name)
+        f"The texts of {name} are made of the columns {', '.join(columns)}, joined with a space. If they are "
+        "two texts to compare, name the second under columns.text_pair."
+        for name, block in blocks.items()
+        if len(columns := block["columns"].get("text", [])) > 1
+        and "text_pair" not in block["columns"]
+        and not plan.is_current("datasets", name)
     ]
 
 

@@ -29,12 +29,14 @@ class Packed:
         positions: place of each token in its text, from 0, (tokens,), int64.
         lengths: number of tokens of each text.
         first: place of each text's first token, (texts,), int64.
+        types: type of each token, (tokens,), int64; None: all are of one type.
     """
 
     ids: torch.Tensor
     positions: torch.Tensor
     lengths: list[int]
     first: torch.Tensor
+    types: torch.Tensor | None = None
 
     rows = 1  # of tokens, in which `attention` sees the texts
 
@@ -55,12 +57,14 @@ class Padded:
         positions: place of each token in its text, from 0, (texts * length,), int64; any value for padding.
         kept: whether a token is not padding, (texts, 1, 1, length).
         first: place of each text's first token, (texts,), int64.
+        types: type of each token, (texts * length,), int64; None: all are of one type.
     """
 
     ids: torch.Tensor
     positions: torch.Tensor
     kept: torch.Tensor
     first: torch.Tensor
+    types: torch.Tensor | None = None
 
     @property
     def rows(self) -> int:
@@ -87,12 +91,14 @@ class Filled:
         positions: place of each token in its text, from 0, (tokens,), int64; 0 for padding.
         starts: place of each text's first token, and the number of tokens, (texts + 1,), int32.
         longest: no text has more tokens.
+        types: types of the tokens, (tokens,), int64; None if the model reads none.
     """
 
     ids: torch.Tensor
     positions: torch.Tensor
     starts: torch.Tensor
     longest: int
+    types: torch.Tensor | None = None
 
     rows = 1  # of tokens, in which `attention` sees the texts
 
@@ -133,31 +139,37 @@ def is_used_on(device: torch.device) -> bool:
     return device.type == "cpu"
 
 
-def pack(batch: Sequence[Sequence[int]]) -> Packed:
-    """Concatenate the texts of a batch; none may be empty."""
+def pack(batch: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None) -> Packed:
+    """Concatenate the texts of a batch, and the types of their tokens; none may be empty."""
     lengths = [len(ids) for ids in batch]
     return Packed(
-        ids=torch.tensor([token for ids in batch for token in ids], dtype=torch.int64),
+        ids=_concatenated(batch),
         positions=torch.cat([torch.arange(length) for length in lengths]),
         lengths=lengths,
         first=torch.tensor([0, *lengths[:-1]], dtype=torch.int64).cumsum(0),
+        types=None if types is None else _concatenated(types),
     )
 
 
-def filled(batch: Sequence[Sequence[int]], padding: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """`ids`, `positions` and `starts` of `Filled` texts: a multiple of MULTIPLE_OF_TOKENS, with padding."""
-    packed = pack(batch)
+def filled(packed: Packed, padding: int) -> Filled:
+    """Packed texts, filled up to a multiple of MULTIPLE_OF_TOKENS with padding; on the CPU."""
     tokens = len(packed.ids)
     room = MULTIPLE_OF_TOKENS - tokens % MULTIPLE_OF_TOKENS
-    return (
-        F.pad(packed.ids, (0, room), value=padding),
-        F.pad(packed.positions, (0, room)),
-        torch.tensor([*packed.first.tolist(), tokens, tokens + room], dtype=torch.int32),
+    return Filled(
+        ids=F.pad(packed.ids, (0, room), value=padding),
+        positions=F.pad(packed.positions, (0, room)),
+        starts=torch.tensor([*packed.first.tolist(), tokens, tokens + room], dtype=torch.int32),
+        longest=max(*packed.lengths, room),
+        types=None if packed.types is None else F.pad(packed.types, (0, room)),
     )
 
 
-def padded(ids: torch.Tensor, padding: int) -> Padded:
-    """A padded batch from token ids, (texts, length); it reads no values, as graphs require."""
+def _concatenated(rows: Sequence[Sequence[int]]) -> torch.Tensor:
+    return torch.tensor([number for row in rows for number in row], dtype=torch.int64)
+
+
+def padded(ids: torch.Tensor, padding: int, types: torch.Tensor | None = None) -> Padded:
+    """A padded batch from token ids and types, (texts, length); it reads no values, as graphs require."""
     kept = ids.ne(padding)
     texts, length = ids.shape
     begins = torch.arange(texts, device=ids.device) * length
@@ -166,6 +178,7 @@ def padded(ids: torch.Tensor, padding: int) -> Padded:
         positions=(kept.cumsum(1) - 1).clamp(min=0).flatten(),
         kept=kept[:, None, None],
         first=begins + kept.long().argmax(1),
+        types=None if types is None else types.flatten(),
     )
 
 

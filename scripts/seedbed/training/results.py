@@ -52,17 +52,17 @@ class Classified:
 
     Args:
         job: the run.
-        predict: maps token ids to logits, shape (examples, classes).
+        predict: maps a split to logits, shape (examples, classes).
     """
 
-    def __init__(self, job: Job, predict: Callable[[Sequence[Sequence[int]]], np.ndarray]):
+    def __init__(self, job: Job, predict: Callable[[Split], np.ndarray]):
         self._predict, self._names = predict, job.about_labels["names"]
         probabilities = (f"probability_{name}" for name in self._names)
         self.columns = ["split", "example", "label", "prediction", *probabilities]
 
     def outputs(self, split: Split) -> np.ndarray:
         """Logits, (examples, classes)."""
-        return self._predict(split.ids)
+        return self._predict(split)
 
     def compared(self, outputs: np.ndarray) -> np.ndarray:
         """All logits."""

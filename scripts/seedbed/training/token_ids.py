@@ -1,8 +1,9 @@
 """Token ids of a run's splits, and batches of them; prediction by length."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -10,21 +11,43 @@ import torch
 from seedbed.core import files
 from seedbed.core.errors import SeedbedError
 from seedbed.core.naming import EOS, PAD
-from seedbed.core.truncation import truncate
+from seedbed.core.truncation import Pair, kept_of_pair, kept_of_text
 from seedbed.running.jobs import PREDICTED, Job
+
+
+class Text(NamedTuple):
+    """Token ids of a text or pair, and their types if the model reads them."""
+
+    ids: list[int]
+    types: list[int] | None = None
 
 
 @dataclass(frozen=True)
 class Split:
-    """Token ids and labels of a split; `ids` include special tokens such as <s> and </s>."""
+    """Token ids and labels of a split.
+
+    Attributes:
+        examples: ids of the examples.
+        ids: token ids of each text or pair, with special tokens such as <s> and </s>.
+        labels: class of each example.
+        types: types of the tokens, if the texts are pairs and the model reads them.
+        pairs: numbers of tokens of the pairs before any truncation; None if the examples are single texts.
+    """
 
     examples: list[str]
     ids: list[list[int]]
     labels: list[int]
+    types: list[list[int]] | None = None
+    pairs: list[Pair] | None = None
+
+    @property
+    def texts(self) -> list[Text]:
+        """The tokens of each example."""
+        return list(map(Text, self.ids, self.types or [None] * len(self.ids)))
 
 
 def read_splits(job: Job) -> dict[str, Split]:
-    """Token ids of the three splits, cut to the recipe's longest input with the special tokens at the end.
+    """Token ids of the three splits, cut to the recipe's longest input; special tokens stay.
 
     A model without a limit needs the recipe's; the rule check_limits refuses a recipe without.
     """
@@ -44,11 +67,32 @@ def read_splits(job: Job) -> dict[str, Split]:
 
 def _read_split(path: Path, limit: int, ending: Sequence[int]) -> Split:
     rows = files.read_jsonl(path)
+    kept = [_kept(row, limit, len(ending)) for row in rows]
     return Split(
         examples=[row["id"] for row in rows],
-        ids=[truncate(row["ids"], limit, ending) for row in rows],
+        ids=_cut(rows, "ids", kept),
         labels=[row["label"] for row in rows],
+        types=_cut(rows, "types", kept) if "types" in rows[0] else None,
+        pairs=[Pair(*row["pair"]) for row in rows] if "pair" in rows[0] else None,
     )
+
+
+def _kept(row: Mapping[str, Any], limit: int, ending: int) -> list[int] | None:
+    """The places of a row's tokens that stay; None if all do, as in most rows."""
+    if len(row["ids"]) <= limit:
+        return None
+    if "pair" in row:
+        return kept_of_pair(Pair(*row["pair"]), len(row["ids"]), limit)
+    return kept_of_text(len(row["ids"]), limit, ending)
+
+
+def _cut(
+    rows: Sequence[Mapping[str, Any]], key: str, kept: Sequence[Sequence[int] | None]
+) -> list[list[int]]:
+    return [
+        row[key] if places is None else [row[key][place] for place in places]
+        for row, places in zip(rows, kept, strict=True)
+    ]
 
 
 def pad(

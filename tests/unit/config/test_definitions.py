@@ -105,11 +105,64 @@ def test_what_a_dataset_does_not_use_changes_nothing(raw):
     "columns", [["sentence1", "sentence2"], ["premise", "hypothesis"], ["s1", "s2"], ["text_a", "text_b"],
                 ["Question1", "Question2"], ["topic", "sentenceA", "sentenceB"]]
 )  # fmt: skip
-def test_pairs_of_texts_are_refused(raw, columns):
+def test_both_texts_of_a_pair_under_one_key_are_refused(raw, columns):
     raw["datasets"]["reviews_fr"]["columns"] = {"text": columns}
-    message = refused(raw)
-    assert "seem to be pairs, but Seedbed only takes single texts" in message
-    assert "datasets.reviews_fr.columns.text" in message
+    error = refusal(raw)
+    assert "seem to be pairs, whose border would be lost" in str(error)
+    assert error.where == "config, datasets.reviews_fr.columns.text"
+    one, other = columns[-2:]
+    assert f"columns: {{text: {one}, text_pair: {other}}}" in error.hint
+
+
+def with_pairs(raw, text="premise", text_pair="hypothesis", **more):
+    """A dataset of pairs; `more` are further keys."""
+    raw["datasets"]["reviews_fr"] |= {"columns": {"text": text, "text_pair": text_pair}, **more}
+    return raw
+
+
+def test_a_second_text_stays_in_the_definition_and_null_leaves_it_as_it_was(raw):
+    before = Plan(copy.deepcopy(raw)).shared.stamp("datasets", "reviews_fr")
+    raw["datasets"]["reviews_fr"].setdefault("columns", {})["text_pair"] = None
+    assert Plan(copy.deepcopy(raw)).shared.stamp("datasets", "reviews_fr") == before
+    columns = resolve_config(with_pairs(raw, text_pair=["title", "hypothesis"]))["datasets"]["reviews_fr"][
+        "columns"
+    ]
+    assert columns == {"text": ["premise"], "text_pair": ["title", "hypothesis"], "label": "label"}
+
+
+@pytest.mark.parametrize("form", ["lab", "webis_cls", "folders"])
+def test_a_format_without_pairs_is_named(raw, form):
+    error = refusal(with_pairs(raw, format=form))
+    assert f"the format {form} has no column of second texts" in str(error)
+    assert "write" in error.hint
+    assert error.where == "config, datasets.reviews_fr.columns.text_pair"
+
+
+def test_a_column_in_both_texts_is_refused(raw):
+    error = refusal(with_pairs(raw, text=["title", "premise"], text_pair="premise"))
+    assert "a column of 'reviews_fr' is in both texts of its pairs" in str(error)
+    assert error.found == "premise"
+
+
+def test_a_recipe_leaves_a_token_of_each_text(raw):
+    raw["recipes"]["demo"]["max_positions"] = 5
+    resolve_config(copy.deepcopy(raw))
+    error = refusal(with_pairs(raw))
+    assert error.where == "config, recipes.demo.max_positions"
+    assert "give at least 6" in error.hint
+
+
+def test_questions_have_no_pairs(questions):
+    questions["datasets"]["asked"]["columns"] = {"text_pair": "context"}
+    message = refused(questions)
+    assert "unknown configuration key 'text_pair'" in message
+    assert "valid keys: question, answer, context" in message
+
+
+def test_datasets_of_texts_and_of_pairs_have_rules_of_their_own(raw):
+    raw["datasets"]["singles"] = copy.deepcopy(raw["datasets"]["reviews_fr"])
+    plan = Plan(with_pairs(raw))
+    assert [plan.texts_of(number) for number in (1, 2)] == ["singles", "reviews_fr"]
 
 
 @pytest.mark.parametrize("columns", [["title", "message"], ["summary", "text"], ["text"], ["data", "extra"]])

@@ -199,7 +199,7 @@ def test_ids_or_weights_that_mean_nothing_are_told(tmp_path, caplog, change):
 
 def test_the_loss_of_guessing_by_frequency(made):
     """Worked out by hand: 3 tokens twice and once, and 200 words."""
-    texts = [Example("train", 1, "a", "", [0, 7, 7, 9, 2]), Example("train", 2, "b", "", [0, 2])]
+    texts = [Example("train", 1, "a", ("",), [0, 7, 7, 9, 2]), Example("train", 2, "b", ("",), [0, 2])]
     network = parity.load_huggingface(made / "model")
     found = parity.compare_with_frequencies(texts, texts, network, made / "model")
     assert found["tokens"] == 1  # 15% of 3, rounded up
@@ -303,9 +303,9 @@ def test_texts_that_split_equally_well_are_counted_not_refused(tmp_path, caplog)
     else:
         pytest.fail("no text with two equally good splits among those tried")
     with caplog.at_level(logging.WARNING):
-        assert parity.check_token_ids([Example("train", 1, "train-0", text, ids)], model) == 1
+        assert parity.check_token_ids([Example("train", 1, "train-0", (text,), ids)], model) == 1
     assert "1 texts have two equally good splits, first train-0" in caplog.text
-    wrong = Example("train", 1, "train-0", text, [0, *ids[2:]])
+    wrong = Example("train", 1, "train-0", (text,), [0, *ids[2:]])
     with pytest.raises(SeedbedError, match="gives 1 of 1 texts other ids"):
         parity.check_token_ids([wrong], model)
 
@@ -315,7 +315,7 @@ def test_texts_that_split_equally_well_are_counted_not_refused(tmp_path, caplog)
 
 def examples(lengths: dict[str, list[int]]) -> list[Example]:
     return [
-        Example(split, line, f"{split}-{line}", "", [0] * length)
+        Example(split, line, f"{split}-{line}", ("",), [0] * length)
         for split, row in lengths.items()
         for line, length in enumerate(row, 1)
     ]

@@ -205,7 +205,7 @@ def test_hard_examples_are_shortened_and_limited(tmp_path):
     rows = [{"dataset": "reviews", "example": f"t{k}"} for k in range(50)]
     texts = sections_predictions.read_hard_texts(rows, [path])
     assert set(texts) == {("reviews", f"t{k}") for k in range(20)}
-    assert all(text == "mot " * 200 for text in texts.values())
+    assert all(text == ["mot " * 200] for text in texts.values())
 
 
 def test_hard_examples_of_one_text_share_a_line_and_copy_the_whole_text(made, page):
@@ -215,7 +215,7 @@ def test_hard_examples_of_one_text_share_a_line_and_copy_the_whole_text(made, pa
         for name in ("t1", "t2", "t3")
     ]
     texts = {
-        ("reviews", name): text for name, text in (("t1", "mot " * 99), ("t2", "x"), ("t3", "mot " * 99))
+        ("reviews", name): [text] for name, text in (("t1", "mot " * 99), ("t2", "x"), ("t3", "mot " * 99))
     }
     found = experiment_of(made)
     found.tables["never_right"][:] = rows

@@ -237,7 +237,7 @@ def test_columns_that_are_joined_are_said_until_they_are(raw):
     raw["datasets"]["forum"]["columns"] = {"text": ["title", "message"]}
     (note,) = preflight.check(Plan(raw), ["-n"])
     assert "The texts of forum are made of the columns title, message, joined with a space" in note
-    assert "pairs are not supported yet" in note
+    assert "name the second under columns.text_pair" in note
     stamp(raw, "datasets", "forum", "data")
     assert preflight.check(Plan(raw), ["-n"]) == []
 

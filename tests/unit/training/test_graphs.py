@@ -86,9 +86,9 @@ def test_padded_texts_give_the_logits_of_packed_ones():
 def test_filled_texts_give_the_logits_of_packed_ones():
     model = make_model()
     model.eval()
-    ids, positions, starts = packing.filled(TEXTS, PAD)
-    assert len(ids) == packing.MULTIPLE_OF_TOKENS
-    found = packed_batches.logits(model, packing.Filled(ids, positions, starts, 20))
+    filled = packing.filled(packing.pack(TEXTS), PAD)
+    assert len(filled.ids) == packing.MULTIPLE_OF_TOKENS
+    found = packed_batches.logits(model, filled)
     expected = packed_batches.logits(model, packing.pack(TEXTS))
     torch.testing.assert_close(found[:-1], expected, rtol=1e-5, atol=1e-5)
 

@@ -1,5 +1,6 @@
 """CUDA graphs as a GPU makes them; what can be tested without one is in test_graphs."""
 
+import dataclasses
 import gc
 import os
 import signal
@@ -138,7 +139,9 @@ def test_filled_texts_give_the_logits_and_gradients_of_padded_ones():
         }
 
     padded = packing.padded(token_ids.pad(texts).cuda(), PAD)
-    filled = packing.Filled(*(part.cuda() for part in packing.filled(texts, PAD)), packing.MULTIPLE_OF_TOKENS)
+    filled = packing.filled(packing.pack(texts), PAD)
+    there = {name: getattr(filled, name).cuda() for name in ("ids", "positions", "starts")}
+    filled = dataclasses.replace(filled, **there)
     expected, slopes = step(padded)
     torch.empty(1 << 24, device="cuda").fill_(float("nan"))  # an unwritten gradient would show it
     found, others = step(filled)

@@ -29,6 +29,7 @@ LORA = {
     "modules_to_save": ["classifier"],
 }
 TEXTS = [[0, *range(5, 5 + length), 2] for length in (9, 3, 3, 14, 1, 9, 6, 3, 2, 11)]
+SPLIT = Split([f"test-{number}" for number in range(len(TEXTS))], TEXTS, [0] * len(TEXTS))
 
 
 def make_model(method: str = "full", dropout: float = 0.0) -> torch.nn.Module:
@@ -120,7 +121,7 @@ def test_training_is_that_of_padded_texts(tmp_path, monkeypatch, method, precisi
         folder = tmp_path / str(packs)
         trainer, usage = train(folder, monkeypatch, packs, method, precision=precision, clip_norm=0.5)
         assert (usage["padding_share"] == 0) == packs
-        found.append(trainer.predict_logits(TEXTS))
+        found.append(trainer.predict_split(SPLIT))
         assert found[-1].dtype == "float32"
     torch.testing.assert_close(*map(torch.from_numpy, found), rtol=tolerance, atol=tolerance)
 
@@ -142,5 +143,5 @@ def test_every_module_is_in_training_at_every_update(tmp_path, monkeypatch, meth
 
 def test_a_seed_repeats_its_predictions_with_dropout(tmp_path, monkeypatch):
     runs = [train(tmp_path / name, monkeypatch, True, dropout=0.2, attention_dropout=0.2) for name in "ab"]
-    first, again = (trainer.predict_logits(TEXTS) for trainer, _ in runs)
+    first, again = (trainer.predict_split(SPLIT) for trainer, _ in runs)
     assert (first == again).all()

@@ -4,12 +4,13 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from seedbed.config.file_formats import wanted_columns
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.data import column_names
 from seedbed.data.labels import declared_values
 from seedbed.data.readers import json_files
-from seedbed.data.readers.files import Place, Record, SourceFile, wanted_columns
+from seedbed.data.readers.files import Place, Record, SourceFile
 
 log = logging.getLogger(__name__)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from seedbed.config.file_formats import wanted_columns
 from seedbed.core.characters import is_blank
 from seedbed.core.errors import SeedbedError
 from seedbed.sources.archives import MAX_BYTES, MAX_RATIO, RATIO_FROM
@@ -165,18 +166,9 @@ class Record(NamedTuple):
 # --- what is asked of readers -----------------------------------------------------------------------------
 
 
-def wanted_columns(definition: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The columns of a dataset: the key under `columns` of each, and its name."""
-    return [
-        (key, name)
-        for key, names in definition["columns"].items()
-        for name in ([names] if isinstance(names, str) else names or ())
-    ]
-
-
-def named_columns(definition: Mapping[str, Any]) -> list[str]:
-    """The columns of the text, in order."""
-    return [name for key, name in wanted_columns(definition) if key == "text"]
+def named_columns(definition: Mapping[str, Any], part: str = "text") -> list[str]:
+    """The columns of the text, in order, or those of another key under `columns`."""
+    return [name for key, name in wanted_columns(definition) if key == part]
 
 
 # --- messages ---------------------------------------------------------------------------------------------

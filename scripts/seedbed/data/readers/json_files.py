@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from seedbed.config.file_formats import wanted_columns
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.data import column_names
-from seedbed.data.readers.files import Place, Record, SourceFile, decoded, lines_of, wanted_columns
+from seedbed.data.readers.files import Place, Record, SourceFile, decoded, lines_of
 
 USUAL = "data"  # the key of the list, where the config names none
 SQUAD = "paragraphs"  # a key of SQuAD's articles, which have questions inside

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from seedbed.config.file_formats import wanted_columns
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.data import column_names
@@ -19,7 +20,6 @@ from seedbed.data.readers.files import (
     decoded,
     lines_of,
     raise_first,
-    wanted_columns,
 )
 
 log = logging.getLogger(__name__)

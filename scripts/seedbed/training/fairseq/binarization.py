@@ -10,12 +10,16 @@ from typing import Any
 from seedbed.core import imports
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import publish_folder, read_json, read_jsonl, write_json, write_text
+from seedbed.core.naming import EOS
 from seedbed.core.printable import Lines
 from seedbed.models.fairseq_launcher import prepare_import
+from seedbed.models.tokenization import TAB
 
 log = logging.getLogger(__name__)
 
 FAIRSEQ_SPLITS = {"train": "train", "validation": "valid", "test": "test"}
+PIECES = "pieces"  # a folder of temporary files
+INPUTS = ("input0", "input1")  # fairseq's folders of the first and the second text
 
 
 def binarize(
@@ -28,10 +32,12 @@ def binarize(
 ) -> dict[str, Any]:
     """Make the folder `output` with input0/, label/ and binarized.json, for fairseq's sentence_prediction.
 
-    The files are made beside `output`, compared with the token ids and labels, and moved in one rename.
+    Pairs also have input1/, with the second texts. The files are made beside `output`, compared with the
+    token ids and labels, and moved in one rename.
 
     Args:
-        pieces: pieces of each split (train, validation, test), separated by spaces.
+        pieces: pieces of each split (train, validation, test), separated by spaces, and by a tab between the
+            texts of a pair.
         labels: class index of each example, one per line, of each split.
         tokens: the expected token ids of each split, from tokenize_texts.
         dictionary: the checkpoint's dict.txt.
@@ -52,7 +58,9 @@ def binarize(
         label_dictionary = ready / "classes.txt"
         # one symbol a class in the declared order: left alone, fairseq numbers labels by how often they occur
         write_text(label_dictionary, "".join(f"{index} 1\n" for index in range(count)))
-        run_preprocess(pieces, dictionary, ready / "input0")
+        for name, texts in _by_input(pieces, ready).items():
+            run_preprocess(texts, dictionary, ready / name)
+        shutil.rmtree(ready / PIECES, ignore_errors=True)
         run_preprocess(labels, label_dictionary, ready / "label")
         label_dictionary.unlink()
         summary = {"classes": count, "splits": check_binarized(ready, tokens, count)}
@@ -62,6 +70,20 @@ def binarize(
         shutil.rmtree(ready, ignore_errors=True)
     log.info("binarized: %s", summary)
     return summary
+
+
+def _by_input(pieces: Mapping[str, str | Path], folder: Path) -> dict[str, Mapping[str, str | Path]]:
+    """The files of pieces for each of INPUTS; those of pairs are divided into files below `folder`."""
+    lines = {split: Path(path).read_text(encoding="utf-8").splitlines() for split, path in pieces.items()}
+    if not any(TAB in line for line in lines["train"]):
+        return {INPUTS[0]: pieces}
+    made: dict[str, dict[str, str | Path]] = {name: {} for name in INPUTS}
+    for split, rows in lines.items():
+        columns = zip(*(row.split(TAB) for row in rows), strict=True)
+        for name, column in zip(INPUTS, columns, strict=True):
+            made[name][split] = folder / PIECES / f"{split}.{name}"
+            write_text(made[name][split], "".join(f"{row}\n" for row in column))
+    return dict(made)
 
 
 def run_preprocess(texts: Mapping[str, str | Path], dictionary: str | Path, folder: Path) -> None:
@@ -105,7 +127,7 @@ def _without_log_file(logger: logging.Logger, folder: Path) -> Iterator[None]:
 def check_binarized(
     folder: Path, tokens: Mapping[str, str | Path], classes: int
 ) -> dict[str, dict[str, int]]:
-    """Read input0/ and label/ with fairseq's own loader and compare them with the token ids and classes.
+    """Read inputs and labels with fairseq's own loader and compare them with the token ids and classes.
 
     Returns texts and tokens by split.
 
@@ -113,10 +135,10 @@ def check_binarized(
         SeedbedError: an example differs; the error names the first one.
     """
     counts = {}
-    inputs, labels = load_dictionary(folder / "input0"), load_dictionary(folder / "label")
+    labels = load_dictionary(folder / "label")
     for split, name in FAIRSEQ_SPLITS.items():
         rows = read_jsonl(tokens[split])
-        read = _read(folder / "input0" / name, inputs)
+        read = _read_inputs(folder, name)
         # fairseq puts <s> before a text only in training (--init-token 0)
         _compare(split, "token ids", [row["ids"][1:] for row in rows], read, tokens[split])
         read_classes = [
@@ -135,6 +157,16 @@ def load_dictionary(folder: Path) -> Any:
     from fairseq.tasks.sentence_prediction import SentencePredictionTask
 
     return SentencePredictionTask.load_dictionary(str(folder / "dict.txt"))
+
+
+def _read_inputs(folder: Path, name: str) -> list[list[int]]:
+    """The ids of a split as fairseq's task joins them, without `<s>`: that of pairs puts `</s>` between."""
+    first, *second = (
+        _read(folder / part / name, load_dictionary(folder / part))
+        for part in INPUTS
+        if (folder / part).exists()
+    )
+    return [[*one, EOS, *other] for one, other in zip(first, *second, strict=True)] if second else first
 
 
 def _read(prefix: Path, dictionary: Any) -> list[list[int]]:

@@ -6,7 +6,7 @@ trainer opens a session, and the plugin asks for it.
 
 import contextlib
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from seedbed.core.truncation import Pair
 from seedbed.running.jobs import Job
 from seedbed.training import graphs, initialisation, objectives, packing, token_ids
 from seedbed.training.graphs import Graphed, Tensors
@@ -73,6 +74,11 @@ class Session:
             draw_encoder(encoder, seed, settings["random_init_sd"], lambda name: name)
         head = model.classification_heads[HEAD]
         draw_head(head.dense, head.out_proj, seed, settings["head_init"])
+
+    def pairs_of(self, subset: str) -> list[Pair] | None:
+        """Numbers of tokens of the pairs in a subset of fairseq; None if its examples are single texts."""
+        names = {fairseq_name: name for name, fairseq_name in SUBSETS.items()}
+        return self.splits[names.get(subset, subset)].pairs
 
     # --- going on from a checkpoint ---
 
@@ -183,7 +189,7 @@ class Session:
         return logits
 
     @torch.no_grad()
-    def predict_logits(self, ids: Sequence[Sequence[int]]) -> np.ndarray:
+    def predict_split(self, split: Split) -> np.ndarray:
         """Logits of every example, shape (examples, classes), without dropout."""
         model = self.model.eval()
 
@@ -193,7 +199,7 @@ class Session:
             return logits
 
         size = self.job.run["evaluation"]["batch_size"]
-        return token_ids.predict_logits(forward, ids, size, self.recorder.device)
+        return token_ids.predict_logits(forward, split.ids, size, self.recorder.device)
 
 
 @contextlib.contextmanager

@@ -95,7 +95,7 @@ def _train_and_publish(session: Session) -> None:
         "command": ["fairseq-train", *command],
         "parameters": adapter_parameters.describe(_used(session.model), job.run["method"]),
     }
-    predictor = results.predictor_of(job, session.predict_logits)
+    predictor = results.predictor_of(job, session.predict_split)
     results.finish(job, recorder, session.splits, predictor, extra)
 
 

@@ -360,8 +360,8 @@ class _Predicted(Classified):
     """Predictions from logits by split, which were computed for all seeds at once."""
 
     def __init__(self, job: Job, splits: Mapping[str, Split], outputs: Mapping[str, np.ndarray]):
-        by_ids = {id(split.ids): outputs[name] for name, split in splits.items() if name in outputs}
-        super().__init__(job, lambda ids: by_ids[id(ids)])
+        by_split = {id(split): outputs[name] for name, split in splits.items() if name in outputs}
+        super().__init__(job, lambda split: by_split[id(split)])
 
 
 def differences_of(settings: Mapping[str, Any], framework: str) -> list[Difference]:

@@ -25,13 +25,17 @@ from seedbed.training import (
 )
 from seedbed.training.graphs import Graphed, Tensors
 from seedbed.training.objectives import Objective
-from seedbed.training.packing import Texts
+from seedbed.training.packing import Packed, Texts
 from seedbed.training.progress import start
-from seedbed.training.token_ids import Split
+from seedbed.training.token_ids import Split, Text
 from seedbed.training.transformers import packed_batches
 from seedbed.training.transformers.base_trainer import RecipeTrainer, be_quiet, train_and_select
 
 log = logging.getLogger(__name__)
+
+TYPES = "token_type_ids"  # Transformers' name
+READ = ("input_ids", "attention_mask", TYPES)  # by a classifier
+GRAPHED = ("input_ids", "positions", "starts", TYPES, "labels")  # by a captured pass
 
 
 def train(jobs: list[Job]) -> None:
@@ -56,7 +60,7 @@ def train_run(job: Job) -> None:
     own = initial_encoders.differences_of(inner, job.run) if is_auto(inner.config) else None
     extra |= {"differences": differences.of_transformers(job.settings, own), "parameters": parameters}
     extra |= trainer.batching()
-    predictor = results.predictor_of(job, trainer.predict_logits)
+    predictor = results.predictor_of(job, trainer.predict_split)
     extra |= method.save(trainer.model, progress.recorder.ready)
 
     def keep_model(folder: Path) -> None:
@@ -67,45 +71,37 @@ def train_run(job: Job) -> None:
     results.finish(job, progress.recorder, splits, predictor, extra, keep)
 
 
-GRAPHED = ("input_ids", "positions", "starts", "labels")  # of a batch, what graphs read
-
-
 class Finetuner(RecipeTrainer):
     """Trains an encoder with a head by the mean loss of its objective."""
 
-    def examples(self, split: Split) -> list[tuple[list[int], int]]:
-        """Token ids and label of each example."""
-        return list(zip(split.ids, split.labels, strict=True))
+    def examples(self, split: Split) -> list[tuple[Text, int]]:
+        """Tokens and label of each example."""
+        return list(zip(split.texts, split.labels, strict=True))
 
-    def collate(self, batch: Sequence[tuple[list[int], int]]) -> dict[str, Any]:
+    def collate(self, batch: Sequence[tuple[Text, int]]) -> dict[str, Any]:
         """A batch: token ids, labels, number of tokens; `packed` texts, or padded ids and an attention mask.
 
-        The ids of packed texts are (tokens,), those of padded ones (batch, length).
+        The ids of packed texts are (tokens,), those of padded ones (batch, length), and so are types.
         """
         if self._packs:
-            batch = sorted(batch, key=lambda example: len(example[0]))  # the fastest order for attention
-        texts = [ids for ids, _ in batch]
+            batch = sorted(batch, key=lambda example: len(example[0].ids))  # the fastest order for attention
+        texts = [text for text, _ in batch]
         made = {
             "labels": torch.tensor([label for _, label in batch]),
-            "tokens": sum(map(len, texts)),
+            "tokens": sum(len(text.ids) for text in texts),
         }
         if self._packs:
-            packed = packing.pack(texts)
+            packed = _packed(texts)
             return {**made, "input_ids": packed.ids, "packed": packed}
         if self._fills:
-            ids, positions, starts = packing.filled(texts, self._pad)
-            return {**made, "input_ids": ids, "positions": positions, "starts": starts}
+            filled = packing.filled(_packed(texts), self._pad)
+            types = {} if filled.types is None else {TYPES: filled.types}
+            parts = {"input_ids": filled.ids, "positions": filled.positions, "starts": filled.starts}
+            return {**made, **parts, **types}
         if self._graphed:
-            length = graphs.filled_up(max(map(len, texts)), self._longest)
-            return {**made, "input_ids": token_ids.pad(texts, self._pad, length=length)}
-        return {**made, **self._padded(texts)}
-
-    def _padded(self, texts: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
-        """Padded token ids and their attention mask, both (batch, length)."""
-        ids = token_ids.pad(texts, self._pad)
-        lengths = torch.tensor(list(map(len, texts)))
-        # not by the id of padding, which a text may hold
-        return {"input_ids": ids, "attention_mask": (torch.arange(ids.shape[1]) < lengths[:, None]).long()}
+            length = graphs.filled_up(max(len(text.ids) for text in texts), self._longest)
+            return {**made, **_padded(texts, self._pad, length)}
+        return {**made, **_padded(texts, self._pad), "attention_mask": _attention_mask(texts)}
 
     @functools.cached_property
     def _packable(self) -> bool:
@@ -152,12 +148,12 @@ class Finetuner(RecipeTrainer):
 
     def _loss_and_logits(self, batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean loss and logits of a batch; the operations depend only on its shapes."""
-        ids = batch["input_ids"]
+        ids, types = batch["input_ids"], batch.get(TYPES)
         if "starts" in batch:
             longest = max(self._longest, packing.MULTIPLE_OF_TOKENS)
-            texts: Texts = packing.Filled(ids, batch["positions"], batch["starts"], longest)
+            texts: Texts = packing.Filled(ids, batch["positions"], batch["starts"], longest, types)
         else:
-            texts = packing.padded(ids, self._pad)
+            texts = packing.padded(ids, self._pad, types)
         logits = self.packed_logits(texts)[: len(batch["labels"])]
         return self._objective.mean(logits, batch["labels"]), logits
 
@@ -184,31 +180,51 @@ class Finetuner(RecipeTrainer):
         if "packed" in inputs:
             logits = self.packed_logits(inputs["packed"])
         else:
-            logits = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]).logits
+            logits = model(**{name: inputs[name] for name in READ if name in inputs}).logits
         return self._objective.mean(logits.float(), labels), logits, labels
 
     def predict_split(self, split: Split) -> np.ndarray:
-        """Logits, (examples, classes)."""
-        return self.predict_logits(split.ids)
-
-    def predict_logits(self, ids: Sequence[Sequence[int]]) -> np.ndarray:
         """Logits of every example, shape (examples, classes), without dropout."""
         self.model.eval()
-        size, device = self.job.run["evaluation"]["batch_size"], self.args.device
+        size, device, texts = self.job.run["evaluation"]["batch_size"], self.args.device, split.texts
 
         def forward(chosen: list[int]) -> torch.Tensor:
             self.save_if_due()
-            texts = [ids[index] for index in chosen]
+            batch = [texts[index] for index in chosen]
             if self._packs:
-                return self.packed_logits(packing.pack(texts))
-            batch = {name: tensor.to(device) for name, tensor in self._padded(texts).items()}
+                return self.packed_logits(_packed(batch))
+            made = {**_padded(batch, self._pad), "attention_mask": _attention_mask(batch)}
             with self.precision():
-                return self.model(**batch).logits.float()
+                return self.model(**{name: tensor.to(device) for name, tensor in made.items()}).logits.float()
 
-        return token_ids.predict_by_length(forward, [len(example) for example in ids], size)
+        return token_ids.predict_by_length(forward, [len(ids) for ids in split.ids], size)
 
     def packed_logits(self, batch: Texts) -> torch.Tensor:
         """Logits of texts as rows of tokens, (texts, classes) float32."""
         model = self.method.inner(self.model)
         with self.precision():
             return packed_batches.logits(model, batch).float()
+
+
+def _types(texts: Sequence[Text]) -> list[list[int]] | None:
+    """The types of the tokens of each text; None if the model reads none."""
+    found = [text.types for text in texts if text.types is not None]
+    return found or None
+
+
+def _packed(texts: Sequence[Text]) -> Packed:
+    """Texts for a CPU, without padding."""
+    return packing.pack([text.ids for text in texts], _types(texts))
+
+
+def _padded(texts: Sequence[Text], padding: int, length: int = 0) -> dict[str, torch.Tensor]:
+    """Token ids padded to the longest text, or to a `length` beyond, and types if there are any."""
+    made = {"input_ids": token_ids.pad([text.ids for text in texts], padding, length=length)}
+    types = _types(texts)
+    return made if types is None else {**made, TYPES: token_ids.pad(types, 0, length=length)}
+
+
+def _attention_mask(texts: Sequence[Text]) -> torch.Tensor:
+    """Whether a token is not padding, (batch, length); not by the id of padding, which a text may hold."""
+    lengths = torch.tensor([len(text.ids) for text in texts])
+    return (torch.arange(int(lengths.max())) < lengths[:, None]).long()

@@ -58,7 +58,8 @@ def first_features(encoder: Any, batch: Texts) -> torch.Tensor:
     padding = getattr(embeddings, "padding_idx", None)
     # RoBERTa numbers positions from the id after padding's, BERT from 0
     places = batch.positions if padding is None else batch.positions + padding + 1
-    x = embeddings(input_ids=batch.ids[None], position_ids=places[None])[0]
+    types = None if batch.types is None else batch.types[None]
+    x = embeddings(input_ids=batch.ids[None], token_type_ids=types, position_ids=places[None])[0]
     for layer in encoder.encoder.layer[:-1]:
         x = _layer(layer, x, x, batch)
     return _layer(encoder.encoder.layer[-1], x[batch.first], x, batch)

@@ -6,6 +6,7 @@
 - for speed, a model that can omit padding, and Adam with a fused kernel.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ from fairseq.optim.adam import FairseqAdamConfig
 from fairseq.tasks import register_task, sentence_prediction
 from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
 
-from seedbed.core.truncation import truncate
+from seedbed.core.truncation import Pair, kept_of_pair, truncate
 from seedbed.training import graphs, packing
 from seedbed.training.fairseq import packed, session
 from seedbed.training.fairseq.adam import SeedbedAdam
@@ -78,15 +79,22 @@ def roberta_small(args: Any) -> None:
 
 
 class KeepEndDataset(BaseWrapperDataset):
-    """Cuts long texts to `limit` tokens and keeps their final </s>; fairseq's own truncation cuts it off."""
+    """Cuts long texts to `limit` tokens and keeps their final </s>; fairseq's own truncation cuts it off.
 
-    def __init__(self, dataset: Any, limit: int):
+    Of pairs, both texts are cut; `pairs` are the numbers of their tokens.
+    """
+
+    def __init__(self, dataset: Any, limit: int, pairs: Sequence[Pair] | None = None):
         super().__init__(dataset)
-        self.limit = limit
+        self.limit, self.pairs = limit, pairs
 
     def __getitem__(self, index: int) -> Any:
         item = self.dataset[index]
-        return item if len(item) <= self.limit else item.new_tensor(truncate(item.tolist(), self.limit))
+        if len(item) <= self.limit:
+            return item
+        if self.pairs is None:
+            return item.new_tensor(truncate(item.tolist(), self.limit))
+        return item[kept_of_pair(self.pairs[index], len(item), self.limit)]
 
     @property
     def sizes(self) -> Any:
@@ -126,9 +134,9 @@ class Task(SentencePredictionTask):
 
     def load_dataset(self, split: str, combine: bool = False, **kwargs: Any) -> Any:
         """Load a split; long texts are cut before batches are made, and examples are made once."""
-        original = sentence_prediction.maybe_shorten_dataset
+        original, pairs = sentence_prediction.maybe_shorten_dataset, session.current().pairs_of(split)
         sentence_prediction.maybe_shorten_dataset = lambda data, *_: KeepEndDataset(
-            data, self.cfg.longest_input
+            data, self.cfg.longest_input, pairs
         )
         try:
             super().load_dataset(split, combine=combine, **kwargs)
