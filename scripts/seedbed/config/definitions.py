@@ -25,7 +25,7 @@ from seedbed.core.tasks import NO_PREDICTION, TASKS, class_of_metric, metric_nam
 
 HUB_OF_DATASETS = "hf://datasets/"
 # keys of a dataset with the value that changes nothing; they are left out of the definition
-NEUTRAL = {"other_labels": "error", "absent_classes": "error"}
+NEUTRAL = {"other_labels": "error", "empty_texts": "error", "absent_classes": "error"}
 # values of options that read a file as null does
 SAME_AS_NULL = {"delimiter": [","], "encoding": ["utf-8", "UTF-8", "utf8", "UTF8"]}
 # tables use these names for missing predictions

@@ -198,6 +198,7 @@ def test_a_delimiter_is_for_csv_and_a_comma_changes_no_definition(raw):
         ("jsonl", "quoting", "standard"),
         ("excel", "records", None),
         ("csv", "other_labels", "error"),
+        ("csv", "empty_texts", "error"),
         ("csv", "absent_classes", "error"),
         ("csv", "sample", {"train": None, "seed": 3}),
         ("csv", "validation_split", {"together": "identical"}),
