@@ -178,7 +178,9 @@ def _check_cluster(name: str, dataset: dict[str, Any]) -> None:
     if cluster is None:
         return
     _check_may_have(dataset, "clusters", where, cluster)
-    if cluster in [column for _, column in wanted_columns(dataset)]:
+    # pairs may share a text, such as a premise, and are not independent then
+    shared = ("text", "text_pair") if "text_pair" in columns else ()
+    if cluster in [column for key, column in wanted_columns(dataset) if key not in shared]:
         raise SeedbedError(
             "the column of clusters has another meaning, too",
             where=where,

@@ -491,6 +491,14 @@ def test_clusters_are_neither_texts_nor_labels(raw, column):
     assert "the column of clusters has another meaning, too" in refused(raw)
 
 
+def test_pairs_may_be_clustered_by_a_text_that_they_share(raw):
+    columns = {"text": "premise", "text_pair": "hypothesis", "cluster": "premise"}
+    raw["datasets"]["reviews_fr"] |= {"format": "csv", "columns": columns}
+    assert resolve_config(copy.deepcopy(raw))["datasets"]["reviews_fr"]["columns"]["cluster"] == "premise"
+    columns["cluster"] = "label"
+    assert "the column of clusters has another meaning, too" in refused(raw)
+
+
 def test_questions_may_have_a_column_of_clusters(questions):
     questions["datasets"]["asked"]["columns"] = {"cluster": "topic"}
     assert resolve_config(copy.deepcopy(questions))["datasets"]["asked"]["columns"]["cluster"] == "topic"
