@@ -57,7 +57,7 @@ def _rules_of(text: str) -> Iterator[tuple[str, str]]:
     """The name and the docstring of each rule; that of a rule made from another names it."""
     pattern = r'^(?:rule (\w+):\n    """(.*?)"""|use rule (\w+) as (\w+) with:)'
     for found in re.finditer(pattern, text, re.MULTILINE | re.DOTALL):
-        yield (found[1], found[2]) if found[1] else (found[4], f"As {found[3]}, with inputs of its own.")
+        yield (found[1], found[2]) if found[1] else (found[4], f"As {found[3]}, with files of its own.")
 
 
 # --- commands -----------------------------------------------------------------------------------------------

@@ -95,6 +95,9 @@ def test_the_paper_scale_experiments_plan_their_runs_from_a_mirror(project, tmp_
         ("cls_books",): 12,
         ("cls_books", "cls_books_lr"): 48,
         ("cls_books", "cls_books_lora"): 18,
+        ("cls_all", "flue_cls"): 36,
+        ("flue_pawsx",): 12,
+        ("flue_xnli",): 12,
         ("lora_bloom",): 12,
         ("lora_bloom", "lora_bloom_lr"): 15,
     }

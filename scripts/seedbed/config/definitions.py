@@ -25,7 +25,7 @@ from seedbed.core.tasks import ANSWERS, CLASSES, NO_PREDICTION, TASKS, class_of_
 
 HUB_OF_DATASETS = "hf://datasets/"
 # keys of a dataset with the value that changes nothing; they are left out of the definition
-NEUTRAL = {"other_labels": "error", "absent_classes": "error"}
+NEUTRAL = {"other_labels": "error", "empty_texts": "error", "absent_classes": "error"}
 # values of options that read a file as null does
 SAME_AS_NULL = {"delimiter": [","], "encoding": ["utf-8", "UTF-8", "utf8", "UTF8"]}
 # tables use these names for missing predictions
@@ -180,7 +180,9 @@ def _check_cluster(name: str, dataset: dict[str, Any]) -> None:
     if cluster is None:
         return
     _check_may_have(dataset, "clusters", where, cluster)
-    if cluster in [column for _, column in wanted_columns(dataset)]:
+    # pairs may share a text, such as a premise, and are not independent then
+    shared = ("text", "text_pair") if "text_pair" in columns else ()
+    if cluster in [column for key, column in wanted_columns(dataset) if key not in shared]:
         raise SeedbedError(
             "the column of clusters has another meaning, too",
             where=where,

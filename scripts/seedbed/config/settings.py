@@ -319,6 +319,11 @@ class ClassificationDataset(Block):
         "Whether an example whose label is missing, or is none of labels, is an error or is dropped, which "
         "the audit counts.",
     )
+    empty_texts: Literal["error", "drop"] = key(
+        "error",
+        "Whether an example whose text is empty, or one of both texts of a pair, is an error or is dropped, "
+        "which the audit counts.",
+    )
     absent_classes: Literal["error", "allow"] = key(
         "error",
         "Whether a class without an example in a given test file is an error, or allowed: its errors cannot "

@@ -24,7 +24,7 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, read_jsonl, write_rows
 from seedbed.core.naming import UNK
 from seedbed.core.rows import read_csv
-from seedbed.core.splits import OTHER_LABELS, SAMPLE, SPLITS
+from seedbed.core.splits import EMPTY_TEXTS, OTHER_LABELS, SAMPLE, SPLITS
 from seedbed.core.truncation import Pair
 from seedbed.core.wording import Words
 from seedbed.core.words import join
@@ -45,7 +45,7 @@ CLASS, SHARED, TRUNCATED, LEFT_OUT = "class", "shared text", "truncated", "left 
 MODEL_LIMIT, DATASET_LIMIT = "the model", "the dataset"  # no recipe has this name: names have no spaces
 UNKNOWN = "with unknown tokens"
 CLUSTERS = "clusters"
-OTHER_LABEL, NOT_SAMPLED = "dropped: another label", "left out by the sample"
+OTHER_LABEL, NO_TEXT, NOT_SAMPLED = "dropped: another label", "dropped: no text", "left out by the sample"
 LISTED = 5  # ids in the column of examples
 SHORT_WORDS = 3  # a review of fewer words says little; it also has no 3-gram, see duplicates
 SHOWN = 80  # characters of a shared string
@@ -222,18 +222,20 @@ def read_dataset(
 
 
 def _read_reduced(path: Path) -> dict[str, dict[str, tuple[int, int]]]:
-    """The examples that a dataset leaves out by its label or by a sample; empty where it leaves out none."""
+    """The examples that a dataset leaves out, by the check that counts them; nothing where none are."""
     recorded = read_json(path)
-    other, sample = recorded.get(OTHER_LABELS, {}), recorded.get(SAMPLE, {})
-    labels = {
-        split: (found["number"], found["number"] + recorded["read"][split]) for split, found in other.items()
-    }
+    sample, left, reduced = recorded.get(SAMPLE, {}), dict(recorded.get("read", {})), {}
+    for check, key in ((NO_TEXT, EMPTY_TEXTS), (OTHER_LABEL, OTHER_LABELS)):  # labels are read first
+        numbers = {split: found["number"] for split, found in recorded.get(key, {}).items()}
+        left |= {split: left[split] + number for split, number in numbers.items()}
+        reduced[check] = {split: (number, left[split]) for split, number in numbers.items()}
     sampled = {
         split: (found["of"] - len(found["ids"]), found["of"])
         for split, found in sample.items()
         if split in SPLITS
     }
-    return {check: found for check, found in ((OTHER_LABEL, labels), (NOT_SAMPLED, sampled)) if found}
+    ordered = {check: reduced[check] for check in (OTHER_LABEL, NO_TEXT)} | {NOT_SAMPLED: sampled}
+    return {check: found for check, found in ordered.items() if found}
 
 
 def _pair_as_text(example: Row) -> Row:

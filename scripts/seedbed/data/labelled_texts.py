@@ -8,7 +8,7 @@ the end, line separators and control characters inside a text) are corrected and
 import collections
 import json
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from seedbed.core.characters import is_blank
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import atomic_open, write_json
 from seedbed.core.spelling import nearest
-from seedbed.core.splits import OTHER_LABELS, SAMPLE
+from seedbed.core.splits import EMPTY_TEXTS, OTHER_LABELS, SAMPLE
 from seedbed.data import clusters, labels
 from seedbed.data.readers.files import Place, Record, describe_blank, joined, named_columns, raise_first
 from seedbed.data.reading import read_records
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 MOST_LABELS = 20  # in a message; a column with more is hardly one of labels
 
+FILL_IN = "fill in the text, or delete the example; empty_texts: drop leaves such examples out"
 NOUNS = {TEXT: "a text", TEXT_PAIR: "a second text"}  # in messages
 
 Examples = list[dict[str, Any]]
@@ -46,7 +47,8 @@ def read_split(
 
     Returns:
         The examples, and what splits.json says of the split: with `other_labels: drop` the number of examples
-        without a declared label, and how often the commonest of these labels occur.
+        without a declared label, and how often the commonest of these labels occur; with `empty_texts: drop`
+        the number of other examples without a text.
 
     Raises:
         SeedbedError: see `preparation.prepare`.
@@ -61,11 +63,14 @@ def read_split(
     else:
         _refuse_others(others, [record for _, record in found], f"datasets.{name}.labels", definition)
     labelled = [row for row in labelled if row[2] is not None]
-    columns = {part: named_columns(definition, part) for part in PARTS}
+    columns = {part: names for part in PARTS if (names := named_columns(definition, part))}
+    if definition.get("empty_texts") == "drop":
+        total = len(labelled)
+        labelled = [row for row in labelled if _has_texts(row[1], columns.values())]
+        noted[EMPTY_TEXTS] = _dropped_texts(name, split, total - len(labelled), total)
     texts = {
         part: _texts([record for _, record, _ in labelled], names, NOUNS[part])
         for part, names in columns.items()
-        if names
     }
     examples = [
         {"id": f"{split}-{index}", **dict(zip(texts, found, strict=True)), "label": label}
@@ -144,6 +149,22 @@ def _as_they_stand(
 # --- texts ------------------------------------------------------------------------------------------------
 
 
+def _has_texts(record: Record, columns: Iterable[Sequence[str]]) -> bool:
+    """Whether neither the text of a record is null or empty nor, in a pair, the second text."""
+    return all(any(_is_filled(record.cells[name]) for name in names) for names in columns)
+
+
+def _is_filled(cell: Any) -> bool:
+    return cell is not None and (not isinstance(cell, str) or bool(clean_line(cell)))
+
+
+def _dropped_texts(name: str, split: str, number: int, total: int) -> dict[str, int]:
+    """What splits.json says of the examples without a text."""
+    if number:
+        log.warning("%s, %s: dropped %d of %d examples without a text", name, split, number, total)
+    return {"number": number}
+
+
 def _texts(records: Sequence[Record], columns: Sequence[str], noun: str) -> list[str]:
     """The clean text of each record, of one column or of several joined by a space; `noun`: see NOUNS."""
     cells = [[record.cells[name] for name in columns] for record in records]
@@ -151,7 +172,7 @@ def _texts(records: Sequence[Record], columns: Sequence[str], noun: str) -> list
         cells = [["" if part is None else part for part in each] for each in cells]
     places = [record.place for record in records]
     null = [(place, "null") for place, each in zip(places, cells, strict=True) if None in each]
-    raise_first(f"{noun} is null", _counted(null, len(places)), "fill in the text, or leave the example out")
+    raise_first(f"{noun} is null", _counted(null, len(places)), FILL_IN)
     wrong = [
         (place, labels.label_text(part))
         for place, each in zip(places, cells, strict=True)
@@ -188,11 +209,7 @@ def _clean(places: Sequence[Place], texts: Sequence[str], noun: str) -> list[str
         for place, found, text in zip(places, texts, clean, strict=True)
         if not text
     ]
-    raise_first(
-        f"{noun} is empty",
-        _counted(empty, len(places)),
-        "fill in the text, or delete the example with its label",
-    )
+    raise_first(f"{noun} is empty", _counted(empty, len(places)), FILL_IN)
     lone = [
         (place, ascii(text)[:80]) for place, text in zip(places, clean, strict=True) if not is_encodable(text)
     ]

@@ -198,6 +198,7 @@ def test_a_delimiter_is_for_csv_and_a_comma_changes_no_definition(raw):
         ("jsonl", "quoting", "standard"),
         ("excel", "records", None),
         ("csv", "other_labels", "error"),
+        ("csv", "empty_texts", "error"),
         ("csv", "absent_classes", "error"),
         ("csv", "sample", {"train": None, "seed": 3}),
         ("csv", "validation_split", {"together": "identical"}),
@@ -487,6 +488,14 @@ def test_a_format_without_clusters_is_named(raw, form):
 def test_clusters_are_neither_texts_nor_labels(raw, column):
     raw = with_cluster(raw)
     raw["datasets"]["reviews_fr"]["columns"]["cluster"] = column
+    assert "the column of clusters has another meaning, too" in refused(raw)
+
+
+def test_pairs_may_be_clustered_by_a_text_that_they_share(raw):
+    columns = {"text": "premise", "text_pair": "hypothesis", "cluster": "premise"}
+    raw["datasets"]["reviews_fr"] |= {"format": "csv", "columns": columns}
+    assert resolve_config(copy.deepcopy(raw))["datasets"]["reviews_fr"]["columns"]["cluster"] == "premise"
+    columns["cluster"] = "label"
     assert "the column of clusters has another meaning, too" in refused(raw)
 
 

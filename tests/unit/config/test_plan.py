@@ -156,6 +156,16 @@ def test_three_domains_by_two_frameworks_by_two_inits_by_three_seeds(tmp_path):
     assert {plan.config["datasets"][run.dataset]["source"] for run in plan.runs} == {"webis_cls"}
 
 
+@pytest.mark.parametrize(("name", "classes"), [("flue_pawsx", 2), ("flue_xnli", 3)])
+def test_flue_has_pairs(tmp_path, name, classes):
+    overlay = [ROOT / "config.yaml", ROOT / f"experiments/{name}.yaml"]
+    plan = Plan({**load_config(overlay), "results": str(tmp_path)})
+    assert len(plan.runs) == 12
+    (dataset,) = {run.dataset for run in plan.runs}
+    assert dataset in plan.texts_of(2).split("|")
+    assert len(plan.config["datasets"][dataset]["labels"]) == classes
+
+
 # --- generation and adapters ---
 
 

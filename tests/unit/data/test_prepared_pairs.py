@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from seedbed.core.errors import SeedbedError
-from seedbed.core.files import read_jsonl, write_json
+from seedbed.core.files import read_json, read_jsonl, write_json
 from seedbed.data import baselines
 from seedbed.data.audit import audit_dataset, read_dataset
 from seedbed.data.duplicates import find_duplicates, near_groups
@@ -128,6 +128,18 @@ def test_pairs_without_a_second_text_are_counted(tmp_path, form, train, what, fo
     assert found in str(error.found)
     assert f"train.{form}, {line}" in error.where
     assert "fill in the text" in error.hint
+
+
+def test_pairs_without_a_text_may_be_dropped_and_are_counted(tmp_path):
+    train = [*HALF, ("\x00", "Non", 0), ("Oui", "Non", "?")]
+    out = prepare(tmp_path, "jsonl", train, empty_texts="drop", other_labels="drop")
+    assert [row["id"] for row in read_jsonl(out / "train.jsonl")] == ["train-1", "train-3", "train-5"]
+    recorded = read_json(out / "splits.json")
+    assert recorded["empty_texts"] == {split: {"number": 4 * (split == "train")} for split in SPLITS}
+    assert recorded["read"]["train"] == 3
+    rows = {row["check"]: row for row in audit_dataset(read_dataset(out, {}, {})) if row["split"] == "train"}
+    dropped = rows["dropped: another label"], rows["dropped: no text"]
+    assert [(row["count"], row["share"]) for row in dropped] == [(1, 0.125), (4, round(4 / 7, 6))]
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])

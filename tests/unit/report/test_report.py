@@ -208,6 +208,31 @@ def test_hard_examples_are_shortened_and_limited(tmp_path):
     assert all(text == ["mot " * 200] for text in texts.values())
 
 
+def test_hard_pairs_show_both_texts(made, page, tmp_path):
+    path = tmp_path / "reviews" / "test.jsonl"
+    pair = {"text": "mot " * 99, "text_pair": "autre " * 99}
+    write_jsonl(
+        path, [{"id": "t1", **pair, "label": 0}, {"id": "t2", "text": "a", "text_pair": "b", "label": 0}]
+    )
+    rows = [
+        {"dataset": "reviews", "example": name, "label": "neg", "wrong_runs": 8, "runs": 8}
+        | {"most_common_prediction": "pos"}
+        for name in ("t1", "t2")
+    ]
+    found = experiment_of(made)
+    found.tables["never_right"][:] = rows
+    texts = sections_predictions.read_hard_texts(rows, [path])
+    blocks = sections_predictions.never_right_section(found, texts)
+    (table,) = (block for block in blocks if isinstance(block, Table) and block.name == "never_right_1")
+    assert "The sign ‖ stands between the two texts." in table.caption
+    first, second = (row[-1] for row in table.rows)
+    assert second.value == "a ‖ b"
+    shown = cell_text(first).split(" ‖ ")
+    assert [text[:6] for text in shown] == ["mot mo", "autre "]
+    assert all(text.endswith("…") and len(text) <= 120 for text in shown)
+    assert first.value == f"{pair['text'].strip()} ‖ {pair['text_pair'].strip()}"
+
+
 def test_hard_examples_of_one_text_share_a_line_and_copy_the_whole_text(made, page):
     rows = [
         {"dataset": "reviews", "example": name, "label": "neg", "wrong_runs": 8, "runs": 8}

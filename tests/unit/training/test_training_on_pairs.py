@@ -9,6 +9,7 @@ import torch
 from builders import make_fairseq_checkpoint, make_manifest
 from builders_checkpoints import make_roberta_base
 from builders_encoders import convert_encoder
+from builders_graphs import captures  # noqa: F401 - a fixture
 from builders_pairs import SPLITS, tokenize, write_pairs
 from builders_training import make_job, make_run
 from safetensors.torch import load_file
@@ -182,17 +183,16 @@ def test_types_reach_the_model_in_training_and_prediction(bert, tmp_path, monkey
     assert read != pytest.approx(without, abs=1e-3)
 
 
-def test_a_step_that_can_be_captured_reads_types(bert, tmp_path):
-    """As a CUDA graph, on padded texts of one length; here it is computed without capturing."""
-    job = job_of(tmp_path, bert, make_run("transformers", init="pretrained", **STILL))
-    splits = token_ids.read_splits(job)
-    model = AutoModelForSequenceClassification.from_pretrained(bert / "model" / "huggingface", num_labels=2)
-    trainer = classifier.Finetuner(job, start(job, 20), splits, model.eval())
-    texts = splits["train"].texts[:4]
-    made = classifier._padded(texts, 1, 48)
-    assert made["input_ids"].shape == made["token_type_ids"].shape == (4, 48)
-    _, logits = trainer._loss_and_logits({**made, "labels": torch.tensor([0, 1, 0, 1])})
-    assert logits.detach().numpy() == pytest.approx(trainer.predict_split(splits["train"])[:4], abs=1e-5)
+def test_types_are_captured_in_graphs(bert, tmp_path, captures):  # noqa: F811
+    """A run whose passes are captured learns the same; the last batch of an epoch is smaller."""
+    settings = {"init": "pretrained", "learning_rate": 1e-3, **STILL}
+    plain = job_of(tmp_path, bert, make_run("transformers", **settings), "plain")
+    graphed = job_of(tmp_path, bert, make_run("transformers", cuda_graphs=True, **settings), "graphed")
+    classifier.train([plain])
+    classifier.train([graphed])
+    (capture,) = captures
+    assert all(shapes["token_type_ids"] == shapes["input_ids"] for shapes in capture.shapes)
+    assert predictions(graphed) == pytest.approx(predictions(plain), abs=1e-4)
 
 
 def test_single_texts_have_neither_types_nor_pairs(tmp_path):
