@@ -61,7 +61,7 @@ def read_split(
     else:
         _refuse_others(others, [record for _, record in found], f"datasets.{name}.labels", definition)
     labelled = [row for row in labelled if row[2] is not None]
-    texts = _texts([record for _, record, _ in labelled], named_columns(definition))
+    texts = clean_texts([record for _, record, _ in labelled], named_columns(definition))
     examples = [
         {"id": f"{split}-{index}", "text": text, "label": label}
         for (index, _, label), text in zip(labelled, texts, strict=True)
@@ -139,8 +139,12 @@ def _as_they_stand(
 # --- texts ------------------------------------------------------------------------------------------------
 
 
-def _texts(records: Sequence[Record], columns: Sequence[str]) -> list[str]:
-    """The clean text of each record, of one column or of several joined by a space."""
+def clean_texts(records: Sequence[Record], columns: Sequence[str]) -> list[str]:
+    """The clean text of each record, of one column or of several joined by a space.
+
+    Raises:
+        SeedbedError: a text is missing, no string, blank, or cannot be written as UTF-8.
+    """
     parts = [[record.cells[name] for name in columns] for record in records]
     if len(columns) > 1:
         parts = [["" if part is None else part for part in each] for each in parts]
