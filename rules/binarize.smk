@@ -1,5 +1,5 @@
 """
-Binarization: token pieces and labels in fairseq's binary format.
+Binarization: token pieces and labels in fairseq's binary format, numbers to predict as text.
 
 Needs: the pieces of a dataset, its labels and the checkpoint's dictionary. Makes:
 <data>/{dataset}/{model}/binarized/, published in one rename after fairseq has read back the right ids. The second
@@ -22,7 +22,7 @@ rule binarize:
     benchmark:
         "<benchmarks>/binarize/{dataset}/{model}.tsv"
     wildcard_constraints:
-        dataset=PLAN.texts_of(1),
+        dataset=PLAN.texts_of(1, "classes"),
         model=PLAN.models_in("fairseq", "huggingface"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
@@ -43,5 +43,29 @@ use rule binarize as binarize_pairs with:
     benchmark:
         "<benchmarks>/binarize_pairs/{dataset}/{model}.tsv"
     wildcard_constraints:
-        dataset=PLAN.texts_of(2),
+        dataset=PLAN.texts_of(2, "classes"),
+        model=PLAN.models_in("fairseq", "huggingface"),
+
+
+use rule binarize as binarize_numbers with:
+    output:
+        **binarized_files("input0", numbers=True),
+    log:
+        "<logs>/binarize_numbers/{dataset}/{model}.log",
+    benchmark:
+        "<benchmarks>/binarize_numbers/{dataset}/{model}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.texts_of(1, "values"),
+        model=PLAN.models_in("fairseq", "huggingface"),
+
+
+use rule binarize as binarize_numbers_of_pairs with:
+    output:
+        **binarized_files("input0", "input1", numbers=True),
+    log:
+        "<logs>/binarize_numbers_of_pairs/{dataset}/{model}.log",
+    benchmark:
+        "<benchmarks>/binarize_numbers_of_pairs/{dataset}/{model}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.texts_of(2, "values"),
         model=PLAN.models_in("fairseq", "huggingface"),

@@ -166,17 +166,23 @@ def run_files(framework):
     }
 
 
-def binarized_files(*inputs):
-    """The files of binarized data by their names in the rule; `inputs` are fairseq's folders of texts."""
+def binarized_files(*inputs, numbers=False):
+    """The files of binarized data by their names in the rule.
+
+    `inputs` are fairseq's folders of texts; labels are binarized classes, or numbers as text.
+    """
     folder = "<data>/{{dataset}}/{{model}}/binarized"
     splits, endings = ["train", "valid", "test"], ["bin", "idx"]
+    binary = list(inputs) if numbers else [*inputs, "label"]
+    as_text = expand(f"{folder}/label/{{split}}.label", split=splits) if numbers else []
     return {
-        "dictionaries": expand(f"{folder}/{{part}}/dict.txt", part=[*inputs, "label"]),
+        "dictionaries": expand(f"{folder}/{{part}}/dict.txt", part=binary),
         "files": expand(
             f"{folder}/{{part}}/{{split}}.{{ending}}",
-            part=[*inputs, "label"],
+            part=binary,
             split=splits,
             ending=endings,
-        ),
+        )
+        + as_text,
         "summary": "<data>/{dataset}/{model}/binarized/binarized.json",
     }

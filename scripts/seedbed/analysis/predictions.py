@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
+from seedbed.analysis.bootstrap import Draws
 from seedbed.core import class_metrics
 from seedbed.core.class_metrics import Counts
 from seedbed.core.errors import SeedbedError
@@ -51,6 +52,10 @@ class Counted:
 
     columns: np.ndarray
     measured: Callable[[np.ndarray], np.ndarray]
+
+    def resampled(self, draws: Draws) -> np.ndarray:
+        """The metric on the examples of each replicate: (replicates, seeds)."""
+        return draws.of_sums(self.columns, self.measured)
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,7 @@ class CellPredictions:
         parts += [missing] if missing.any() else []
         columns = np.concatenate(parts, axis=1).astype(np.float32)
         if self.clusters is not None:
-            columns = _summed_by(columns, self.clusters)
+            columns = summed_by(columns, self.clusters)
         places = np.cumsum([part.shape[1] for part in parts])[:-1]
 
         def measured(sums: np.ndarray) -> np.ndarray:
@@ -281,7 +286,7 @@ def is_alone(groups: np.ndarray) -> bool:
     return int(groups.max()) + 1 == len(groups)
 
 
-def _summed_by(columns: np.ndarray, groups: np.ndarray) -> np.ndarray:
+def summed_by(columns: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """(groups, columns): the sums of the rows of each group."""
     sums = np.zeros((int(groups.max()) + 1, columns.shape[1]), dtype=columns.dtype)
     np.add.at(sums, groups, columns)

@@ -16,12 +16,13 @@ from seedbed.analysis.majority import majority_value
 from seedbed.analysis.predictions import UNDEFINED_LOSS
 from seedbed.analysis.runs import read_runs, write_curves
 from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, write_runs, write_summary
+from seedbed.analysis.values import CellValues
 from seedbed.core import class_metrics
 from seedbed.core.class_metrics import Counts
 from seedbed.core.errors import SeedbedError
 from seedbed.core.known import all_known, known
 from seedbed.core.rows import ANEW, TEST_SETS, grouped, read_csv, write_table
-from seedbed.core.tasks import CLASSES, METRICS, Task, task_of
+from seedbed.core.tasks import CLASSES, METRICS, VALUES, Task, task_of
 from seedbed.core.words import bounds_of
 from seedbed.data.clusters import by_example
 from seedbed.data.duplicates import leaked_test_examples, read_duplicates
@@ -33,7 +34,10 @@ V = TypeVar("V")
 COUNTED = ("accuracy", "exact_match")
 BASELINE_COLUMNS = ("split", "metric", "value")
 # by a task's outputs: what the answer that needs no text has of a metric
-CONSTANTS: dict[str, Callable[[Any, str], float]] = {CLASSES: majority_value}
+CONSTANTS: dict[str, Callable[[Any, str], float]] = {
+    CLASSES: majority_value,
+    VALUES: CellValues.constant_value,
+}
 COUNTS = "counts"  # begins the names of confusion tables in it
 
 
@@ -230,8 +234,58 @@ def _counts(text: str, line: int, classes: int, path: str | Path) -> Counts:
     return Counts(whole.diagonal(), whole.sum(axis=0), whole.sum(axis=1), np.array(0.0))
 
 
+def _values_of_numbers(
+    found: _Told, reporting: Mapping[str, Any], dataset: str, path: str | Path
+) -> dict[tuple[str, str], float]:
+    """The metrics of the bag that is the best on validation by the task's; of several the first."""
+    task = task_of(reporting)
+
+    def value(split: str, metric: str, test_set: str, penalty: str) -> float | None:
+        told = found.get((split, f"{metric}{TEST_SETS[test_set]} {penalty}"))
+        return None if told is None else _number(metric, *told, path)
+
+    beginning = f"{task.selection} "
+    penalties = [
+        name.removeprefix(beginning)
+        for split, name in found
+        if split == "validation" and name.startswith(beginning)
+    ]
+    if not penalties:
+        raise SeedbedError("no scores of the bag-of-words baseline", where=str(path), hint=ANEW)
+    best = max(
+        penalties,
+        key=lambda each: task.direction * known(value("validation", task.selection, "all", each)),
+    )
+    told = {
+        (metric, test_set): value("test", metric, test_set, best)
+        for test_set in TEST_SETS
+        for metric in task.reported
+    }
+    return {key: score for key, score in told.items() if score is not None}
+
+
+def _number(metric: str, text: str, line: int, path: str | Path) -> float:
+    """A score of the bag, within the bounds of its metric."""
+    least, most = bounds_of(metric)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not least <= value <= most or math.isinf(value):
+        raise SeedbedError(
+            "a score of the bag-of-words baseline that cannot be",
+            where=f"{path}, line {line}",
+            found=repr(text),
+            hint=ANEW,
+        )
+    return value
+
+
 # by a task's outputs: the values of a bag by metric and test set
-BASELINES: dict[str, Callable[..., dict[tuple[str, str], float]]] = {CLASSES: _values_of_classes}
+BASELINES: dict[str, Callable[..., dict[tuple[str, str], float]]] = {
+    CLASSES: _values_of_classes,
+    VALUES: _values_of_numbers,
+}
 
 
 # --- summary ------------------------------------------------------------------------------------------------

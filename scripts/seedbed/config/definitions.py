@@ -21,7 +21,7 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.model_formats import MODEL_FORMATS
 from seedbed.core.printable import one_line
 from seedbed.core.splits import SPLITS
-from seedbed.core.tasks import ANSWERS, CLASSES, NO_PREDICTION, TASKS, class_of_metric, metric_named
+from seedbed.core.tasks import ANSWERS, CLASSES, NO_PREDICTION, TASKS, VALUES, class_of_metric, metric_named
 
 HUB_OF_DATASETS = "hf://datasets/"
 # keys of a dataset with the value that changes nothing; they are left out of the definition
@@ -67,6 +67,13 @@ def _complete_classes(name: str, dataset: dict[str, Any]) -> None:
     """Complete a dataset of texts with one of several labels."""
     _check_labels(name, dataset)
     _name_metric(name, dataset)
+    _check_pairs(name, dataset)
+
+
+def _complete_values(name: str, dataset: dict[str, Any]) -> None:
+    """Complete a dataset of texts with a number; the task's own metric is as good as none."""
+    if dataset["metric"] in (None, TASKS[dataset["task"]].selection):
+        del dataset["metric"]
     _check_pairs(name, dataset)
 
 
@@ -282,6 +289,7 @@ def _check_prompts(name: str, dataset: dict[str, Any]) -> None:
 # by a task's outputs
 COMPLETIONS: dict[str, Callable[[str, dict[str, Any]], None]] = {
     CLASSES: _complete_classes,
+    VALUES: _complete_values,
     ANSWERS: _check_prompts,
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from seedbed.core.tasks import ANSWERS, CLASSES
+from seedbed.core.tasks import ANSWERS, CLASSES, VALUES
 
 STATE = "state.json"  # in each split's folder written by datasets.save_to_disk
 # keys of a dataset that say how its files are read, with the value that changes nothing
@@ -17,7 +17,7 @@ OPTIONS = {
 }  # fmt: skip
 TEXT = ("encoding",)
 LINES = (*TEXT, "header", "quoting")
-BOTH = (CLASSES, ANSWERS)
+ALL = (CLASSES, VALUES, ANSWERS)
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Format:
     """
 
     about: str
-    outputs: tuple[str, ...] = BOTH
+    outputs: tuple[str, ...] = ALL
     options: tuple[str, ...] = ()
     endings: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ("",)
@@ -97,7 +97,7 @@ FORMATS = {
     ),
     "huggingface": Format(
         "a dataset written by datasets.save_to_disk, files name its splits",
-        outputs=(CLASSES,),
+        outputs=(CLASSES, VALUES),
         suffixes=(f"/{STATE}",),
         is_folder=True,
         unit="row",

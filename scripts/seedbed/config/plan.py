@@ -345,10 +345,13 @@ class Plan:
         }
 
     @property
-    def classes(self) -> int | None:
-        """The largest number of classes in the grid's datasets; None if the task has no classes."""
+    def head_size(self) -> int | None:
+        """The largest number of outputs of a head in the grid: of classes, or 1 for a number; None if models
+        have none."""
+        if not self.task.has_labels:
+            return None
         blocks = (self.config["datasets"][name] for name in self.config["grid"]["datasets"])
-        return max((len(block["labels"]) for block in blocks if "labels" in block), default=None)
+        return max(len(block.get("labels", ())) or 1 for block in blocks)
 
     def recipe_limits(self) -> dict[str, dict[str, Any]]:
         """The settings of recipes that may cut texts shorter than the model does, for the audit."""
@@ -384,11 +387,11 @@ class Plan:
         names = [name for name in blocks if of in (None, *self._kinds_of(kind, blocks[name]))]
         return "|".join(map(re.escape, names)) or r"(?!)"  # which matches nothing
 
-    def texts_of(self, number: int) -> str:
-        """A regular expression that matches exactly the datasets of labelled texts (1) or of pairs (2)."""
+    def texts_of(self, number: int, outputs: str) -> str:
+        """A regular expression that matches exactly the datasets of outputs, of texts (1) or of pairs (2)."""
         blocks = self.config["datasets"]
-        labelled = [name for name in blocks if "encoder" in self._kinds_of("datasets", blocks[name])]
-        names = [name for name in labelled if ("text_pair" in blocks[name]["columns"]) == (number > 1)]
+        of_outputs = [name for name in blocks if outputs in self._kinds_of("datasets", blocks[name])]
+        names = [name for name in of_outputs if ("text_pair" in blocks[name]["columns"]) == (number > 1)]
         return "|".join(map(re.escape, names)) or r"(?!)"  # which matches nothing
 
     def models_in(self, *formats: str) -> str:

@@ -102,7 +102,7 @@ class Dataset:
         name: its name in the config.
         splits: examples {"id", "text", "label": class index} by split, after leaks were dropped; the text of
             a pair is both texts; that of a question is context, question and answer, without a label.
-        label_names: name of each class; empty for questions.
+        label_names: name of each class; empty for numbers and for questions.
         dropped: ids of the training examples that were dropped as leaks.
         duplicates: rows of duplicates.csv, found before leaks were dropped.
         tokens: by model and split, in the order of the examples; questions that are too long are missing.
@@ -133,7 +133,7 @@ class Dataset:
         groups: dict[tuple[str, Any], list[str]] = {}
         for split, rows in self.splits.items():
             for row, line in zip(rows, lines[split], strict=True):
-                groups.setdefault((split, row.get("label")), []).append(line)
+                groups.setdefault((split, row.get("label") if self.label_names else None), []).append(line)
         found = [
             (
                 _shown(string),
@@ -149,7 +149,12 @@ class Dataset:
     @property
     def distinguished_by(self) -> str:
         """The part in which two examples of the same text may differ."""
-        return "label" if self.label_names else "answer"
+        return "label" if self.is_labelled else "answer"
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether its examples are labelled texts: with a class, or with a number."""
+        return "label" in self.splits["train"][0]
 
 
 def audit(
@@ -211,7 +216,7 @@ def read_dataset(
     return Dataset(
         folder.name,
         splits,
-        read_json(folder / "labels.json")["names"] if labelled else [],
+        read_json(folder / "labels.json").get("names", []) if labelled else [],
         read_json(folder / "splits.json")["dropped_leaks"],
         read_duplicates(folder / "duplicates.csv"),
         tokens,
@@ -337,7 +342,7 @@ def audit_dataset(dataset: Dataset) -> list[Row]:
         rows += [_row(dataset.name, split, "", check) for check in checks]
         for model, tokens in dataset.tokens.items():
             checks = [*_token_checks(tokens[split], dataset.limits[model])]
-            if not dataset.label_names:
+            if not dataset.is_labelled:
                 checks += _left_out_checks(dataset, split, model)
             rows += [_row(dataset.name, split, model, check) for check in checks]
     return rows

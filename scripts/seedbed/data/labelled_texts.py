@@ -63,6 +63,22 @@ def read_split(
     else:
         _refuse_others(others, [record for _, record in found], f"datasets.{name}.labels", definition)
     labelled = [row for row in labelled if row[2] is not None]
+    examples, emptied = read_texts(name, definition, split, labelled)
+    return examples, noted | emptied
+
+
+def read_texts(
+    name: str, definition: Mapping[str, Any], split: str, labelled: Sequence[tuple[int, Record, Any]]
+) -> tuple[Examples, dict[str, Any]]:
+    """The examples of records with a label each: both texts of a pair are clean, and a cluster is noted.
+
+    Returns:
+        As `read_split`; with `empty_texts: drop` the number of examples left out for splits.json.
+
+    Raises:
+        SeedbedError: a text is missing, no string, blank, or cannot be written as UTF-8.
+    """
+    noted = {}
     columns = {part: names for part in PARTS if (names := named_columns(definition, part))}
     if definition.get("empty_texts") == "drop":
         total = len(labelled)

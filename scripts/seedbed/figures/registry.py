@@ -21,7 +21,7 @@ from typing import Any
 
 from seedbed.config.plan import Plan
 from seedbed.core import wording
-from seedbed.core.tasks import ANSWERS, CLASSES, Task
+from seedbed.core.tasks import ANSWERS, CLASSES, VALUES, Task
 from seedbed.core.words import metric_name
 
 COMMON = ("runs", "summary")  # tables that every figure of rule plot_figures is drawn from
@@ -123,7 +123,7 @@ FIGURES = (
         "test_metric",
         module="accuracy",
         section="first",
-        outputs=(CLASSES,),
+        outputs=(CLASSES, VALUES),
         one_metric=False,
     ),
     FigureSpec(
@@ -158,7 +158,7 @@ FIGURES = (
         "test_metric_by_recipe",
         module="accuracy",
         section="sweep",
-        outputs=(CLASSES,),
+        outputs=(CLASSES, VALUES),
         when=sweeps,
         one_metric=False,
     ),

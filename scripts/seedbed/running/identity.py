@@ -57,6 +57,7 @@ SHARED = {
     "token_ids": "training/token_ids.py",
     "training_state": "training/training_state.py",
     "truncation": "core/truncation.py",
+    "value_metrics": "core/value_metrics.py",
 }
 # fields of a task that may change a number; the others are words and files
 TRAINED = ("name", "outputs", "metrics", "selection", "tie_break", "final")
@@ -65,6 +66,7 @@ ADAPTER = {"adapters": "training/adapters.py", "merging": "training/merging.py"}
 KINDS = (
     "fairseq classification", "transformers classification", "transformers classification adapter",
     "transformers generation", "transformers generation adapter", "fused classification",
+    "fairseq regression", "transformers regression", "transformers regression adapter",
 )  # fmt: skip
 
 
@@ -186,7 +188,8 @@ def list_code(change: str, why: str) -> None:
     for kind in KINDS:
         code = training_code(kind)
         if not is_listed(kind):
-            numbers = last[kind] if change == "same" else code
+            # a kind without earlier code has no earlier numbers
+            numbers = last.get(kind, code) if change == "same" else code
             rows.append({"kind": kind, "code": code, "numbers": numbers, "why": why})
             print(f"{kind}: {change} numbers")
     files.write_rows(NUMBERS, list(rows[0]), rows)

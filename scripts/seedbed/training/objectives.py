@@ -6,9 +6,10 @@ from typing import Any, Protocol
 import torch
 import torch.nn.functional as F
 
-from seedbed.core.tasks import CLASSES
+from seedbed.core.tasks import CLASSES, VALUES
 from seedbed.running.jobs import Job
 from seedbed.training.class_weights import class_weights, mean_loss
+from seedbed.training.targets import Scale
 
 
 class Objective(Protocol):
@@ -42,7 +43,28 @@ class Classifying:
         return F.cross_entropy(outputs, labels, weight=self._weights, reduction="sum")
 
 
-OBJECTIVES: dict[str, Any] = {CLASSES: Classifying}  # by a task's outputs
+class Regressing:
+    """The squared error of numbers on the scale of the training.
+
+    Args:
+        job: the run.
+        labels: numbers of the training split.
+        device: of the batches.
+    """
+
+    def __init__(self, job: Job, labels: Sequence[float], device: torch.device):
+        self._scale = Scale.of(job.about_labels)
+
+    def mean(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """See `Objective`."""
+        return F.mse_loss(outputs.squeeze(1), self._scale.scaled(labels))
+
+    def summed(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """See `Objective`."""
+        return F.mse_loss(outputs.squeeze(1), self._scale.scaled(labels), reduction="sum")
+
+
+OBJECTIVES: dict[str, Any] = {CLASSES: Classifying, VALUES: Regressing}  # by a task's outputs
 
 
 def of(job: Job, labels: Sequence[Any], device: torch.device) -> Objective:

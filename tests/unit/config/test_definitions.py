@@ -162,7 +162,7 @@ def test_questions_have_no_pairs(questions):
 def test_datasets_of_texts_and_of_pairs_have_rules_of_their_own(raw):
     raw["datasets"]["singles"] = copy.deepcopy(raw["datasets"]["reviews_fr"])
     plan = Plan(with_pairs(raw))
-    assert [plan.texts_of(number) for number in (1, 2)] == ["singles", "reviews_fr"]
+    assert [plan.texts_of(number, "classes") for number in (1, 2)] == ["singles", "reviews_fr"]
 
 
 @pytest.mark.parametrize("columns", [["title", "message"], ["summary", "text"], ["text"], ["data", "extra"]])

@@ -162,7 +162,7 @@ def test_flue_has_pairs(tmp_path, name, classes):
     plan = Plan({**load_config(overlay), "results": str(tmp_path)})
     assert len(plan.runs) == 12
     (dataset,) = {run.dataset for run in plan.runs}
-    assert dataset in plan.texts_of(2).split("|")
+    assert dataset in plan.texts_of(2, "classes").split("|")
     assert len(plan.config["datasets"][dataset]["labels"]) == classes
 
 
@@ -240,7 +240,7 @@ def test_the_table_of_trainable_parameters_is_there_for_adapters_alone(questions
     plan = Plan(copy.deepcopy(questions))
     assert plan.trainable_table == [f"{plan.experiment_folder}/trainable_parameters.csv"]
     assert plan.adapters.keys() == {"adapter", "packed"}
-    assert plan.classes is None
+    assert plan.head_size is None
     questions["recipes"]["adapter"]["learning_rate"] = 1e-3
     assert Plan(copy.deepcopy(questions)).adapters == plan.adapters  # it trains the same parameters
     questions["grid"]["recipes"] = ["none", "whole"]
@@ -249,7 +249,7 @@ def test_the_table_of_trainable_parameters_is_there_for_adapters_alone(questions
 
 def test_the_heads_of_classifiers_have_the_classes_of_the_dataset(raw):
     raw["datasets"]["reviews_fr"] |= {"labels": [0, 1, 2], "label_names": None}
-    assert Plan(raw).classes == 3
+    assert Plan(raw).head_size == 3
 
 
 def test_no_name_of_one_task_matches_the_rules_of_the_other(questions):
