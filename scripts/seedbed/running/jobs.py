@@ -10,7 +10,7 @@ from seedbed.core import checksums, files
 from seedbed.core.methods import METHODS, Method
 from seedbed.core.run_folder import RunFolder, experiment_of_batch, name_of
 from seedbed.core.splits import PREDICTED, SPLITS
-from seedbed.core.tasks import TASKS, Task
+from seedbed.core.tasks import TASKS, VALUES, Task
 from seedbed.running import identity, trainers
 from seedbed.running.trainers import Trainer
 
@@ -71,7 +71,7 @@ class Job:
     @property
     def head_size(self) -> int:
         """Outputs of the head of an encoder."""
-        return head_size(self.about_labels.get("names", ()))
+        return head_size(() if self.task.outputs == VALUES else self.about_labels["names"])
 
     @property
     def method(self) -> Method:
