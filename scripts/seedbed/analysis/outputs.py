@@ -1,6 +1,7 @@
 """The outputs of a cell's runs, of any kind: read from predictions.csv, and stacked.
 
-`CellOutputs` has a class for each kind of output: `predictions` for classes, `answers` for answers.
+`CellOutputs` has a class for each kind of output, in `predictions` for classes, in `label_sets` for sets of
+labels, and in `answers` for answers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -8,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from seedbed.analysis.answers import CellAnswers, read_answers
+from seedbed.analysis.label_sets import CellLabelSets, read_label_sets
 from seedbed.analysis.predictions import CellPredictions, read_predictions
 from seedbed.core.rows import Row
-from seedbed.core.tasks import ANSWERS, CLASSES, Task
+from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, Task
 
-CellOutputs = CellPredictions | CellAnswers
+CellOutputs = CellPredictions | CellLabelSets | CellAnswers
 
 
 def _read_classes(path: str | Path, document: Row) -> dict[str, CellPredictions]:
@@ -26,6 +28,7 @@ def _read_answers(path: str | Path, document: Row) -> dict[str, CellAnswers]:
 # by a task's outputs
 READERS: dict[str, Callable[[str | Path, Row], Mapping[str, CellOutputs]]] = {
     CLASSES: _read_classes,
+    LABEL_SETS: read_label_sets,
     ANSWERS: _read_answers,
 }
 
@@ -39,7 +42,7 @@ def read_outputs(path: str | Path, task: Task, document: Row) -> dict[str, CellO
         document: the run's run.json.
 
     Raises:
-        SeedbedError: see `read_answers` and `predictions.read_predictions`.
+        SeedbedError: see the readers of each kind.
     """
     found = READERS[task.outputs](path, document)
     return {split: replace(outputs, task=task) for split, outputs in found.items()}

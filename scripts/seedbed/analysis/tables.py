@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from seedbed.analysis import bootstrap, contrasts, diagnostics, sides, statistics, verdicts
+from seedbed.analysis import bootstrap, contrasts, diagnostics, scored_bags, sides, statistics, verdicts
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS, Sides
+from seedbed.analysis.label_sets import CellLabelSets
 from seedbed.analysis.majority import majority_value
 from seedbed.analysis.predictions import UNDEFINED_LOSS
 from seedbed.analysis.runs import read_runs, write_curves
@@ -21,7 +22,7 @@ from seedbed.core.class_metrics import Counts
 from seedbed.core.errors import SeedbedError
 from seedbed.core.known import all_known, known
 from seedbed.core.rows import ANEW, TEST_SETS, grouped, read_csv, write_table
-from seedbed.core.tasks import CLASSES, METRICS, Task, task_of
+from seedbed.core.tasks import CLASSES, LABEL_SETS, METRICS, Task, task_of
 from seedbed.core.words import bounds_of
 from seedbed.data.clusters import by_example
 from seedbed.data.duplicates import leaked_test_examples, read_duplicates
@@ -30,10 +31,13 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 # means over examples of what is right or wrong
-COUNTED = ("accuracy", "exact_match")
+COUNTED = ("accuracy", "exact_match", "subset_accuracy")
 BASELINE_COLUMNS = ("split", "metric", "value")
 # by a task's outputs: what the answer that needs no text has of a metric
-CONSTANTS: dict[str, Callable[[Any, str], float]] = {CLASSES: majority_value}
+CONSTANTS: dict[str, Callable[[Any, str], float]] = {
+    CLASSES: majority_value,
+    LABEL_SETS: CellLabelSets.constant_value,
+}
 COUNTS = "counts"  # begins the names of confusion tables in it
 
 
@@ -231,7 +235,10 @@ def _counts(text: str, line: int, classes: int, path: str | Path) -> Counts:
 
 
 # by a task's outputs: the values of a bag by metric and test set
-BASELINES: dict[str, Callable[..., dict[tuple[str, str], float]]] = {CLASSES: _values_of_classes}
+BASELINES: dict[str, Callable[..., dict[tuple[str, str], float]]] = {
+    CLASSES: _values_of_classes,
+    LABEL_SETS: scored_bags.values_of_best,
+}
 
 
 # --- summary ------------------------------------------------------------------------------------------------

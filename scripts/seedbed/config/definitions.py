@@ -6,18 +6,26 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seedbed.config import label_groups
+from seedbed.config import label_columns, label_groups
 from seedbed.config.file_formats import FORMATS, OPTIONS, format_by_ending, formats_of, known_endings
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.core.model_formats import MODEL_FORMATS
 from seedbed.core.printable import one_line
 from seedbed.core.splits import SPLITS
-from seedbed.core.tasks import ANSWERS, CLASSES, NO_PREDICTION, TASKS, class_of_metric, metric_named
+from seedbed.core.tasks import (
+    ANSWERS,
+    CLASSES,
+    LABEL_SETS,
+    NO_PREDICTION,
+    TASKS,
+    class_of_metric,
+    metric_named,
+)
 
 HUB_OF_DATASETS = "hf://datasets/"
 # keys of a dataset with the value that changes nothing; they are left out of the definition
-NEUTRAL = {"other_labels": "error", "absent_classes": "error"}
+NEUTRAL = {"other_labels": "error", "absent_classes": "error", "absent_labels": "error"}
 # values of options that read a file as null does
 SAME_AS_NULL = {"delimiter": [","], "encoding": ["utf-8", "UTF-8", "utf8", "UTF8"]}
 # tables use these names for missing predictions
@@ -59,6 +67,14 @@ def _complete_classes(name: str, dataset: dict[str, Any]) -> None:
     """Complete a dataset of texts with one of several labels."""
     _check_labels(name, dataset)
     _name_metric(name, dataset)
+
+
+def _complete_label_sets(name: str, dataset: dict[str, Any]) -> None:
+    """Complete a dataset of texts with any number of labels; the task's own metric is as good as none."""
+    label_columns.complete(name, dataset)
+    _check_labels(name, dataset)
+    if dataset["metric"] in (None, TASKS[dataset["task"]].selection):
+        del dataset["metric"]
 
 
 def _name_format(name: str, dataset: dict[str, Any], source: Mapping[str, Any]) -> None:
@@ -150,7 +166,11 @@ def _check_cluster(name: str, dataset: dict[str, Any]) -> None:
             found=cluster,
             hint=reason,
         )
-    taken = [column for key, column in columns.items() if key != "text"] + columns.get("text", [])
+    taken = [
+        column
+        for names in columns.values()
+        for column in ([names] if isinstance(names, str) else names or ())
+    ]
     if cluster in taken:
         raise SeedbedError(
             "the column of clusters has another meaning, too",
@@ -256,6 +276,7 @@ def _check_prompts(name: str, dataset: dict[str, Any]) -> None:
 # by a task's outputs
 COMPLETIONS: dict[str, Callable[[str, dict[str, Any]], None]] = {
     CLASSES: _complete_classes,
+    LABEL_SETS: _complete_label_sets,
     ANSWERS: _check_prompts,
 }
 
@@ -286,6 +307,7 @@ def _drop_unused(dataset: dict[str, Any]) -> None:
             del dataset[key]
     if dataset["files"]["test"] is None:
         dataset.pop("absent_classes", None)
+        dataset.pop("absent_labels", None)
     sizes = {split: dataset.get("sample", {}).get(split) for split in SPLITS}
     if not any(sizes.values()):
         dataset.pop("sample", None)

@@ -5,7 +5,7 @@
 
 from dataclasses import dataclass
 
-from seedbed.core.tasks import ANSWERS, CLASSES
+from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS
 
 STATE = "state.json"  # in each split's folder written by datasets.save_to_disk
 # keys of a dataset that say how its files are read, with the value that changes nothing
@@ -15,7 +15,7 @@ OPTIONS = {
 }  # fmt: skip
 TEXT = ("encoding",)
 LINES = (*TEXT, "header", "quoting")
-BOTH = (CLASSES, ANSWERS)
+ALL = (CLASSES, LABEL_SETS, ANSWERS)
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Format:
     """
 
     about: str
-    outputs: tuple[str, ...] = BOTH
+    outputs: tuple[str, ...] = ALL
     options: tuple[str, ...] = ()
     endings: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ("",)
@@ -94,7 +94,7 @@ FORMATS = {
     ),
     "huggingface": Format(
         "a dataset written by datasets.save_to_disk, files name its splits",
-        outputs=(CLASSES,),
+        outputs=(CLASSES, LABEL_SETS),
         suffixes=(f"/{STATE}",),
         is_folder=True,
         unit="row",

@@ -32,6 +32,8 @@ def expand_recipes(config: dict[str, Any]) -> None:
     members: dict[str, list[str]] = {}
     for family, recipe in config["recipes"].items():
         sweep = recipe.pop("sweep")
+        if family in config["grid"]["recipes"]:
+            _refuse_class_weight(family, recipe, task)
         _remove_unused(recipe, task)
         _check_sweep(family, sweep, recipe)
         for values in itertools.product(*sweep.values()):
@@ -55,6 +57,17 @@ def expand_recipes(config: dict[str, Any]) -> None:
                 _check_method(name, expanded[name], config)
     config["recipes"] = expanded
     config["grid"]["recipes"] = [name for family in config["grid"]["recipes"] for name in members[family]]
+
+
+def _refuse_class_weight(family: str, recipe: Mapping[str, Any], task: Task) -> None:
+    """Refuse weights of classes where there are none; left out silently, they would seem to count."""
+    if recipe["class_weight"] is not None and task.has_labels and "class_weight" not in task.settings:
+        raise SeedbedError(
+            f"recipe {family!r} weighs classes, and the task {task.name} has none",
+            where=f"config, recipes.{family}.class_weight",
+            found=recipe["class_weight"],
+            hint="leave class_weight out",
+        )
 
 
 def _name(family: str, swept: Mapping[str, Any]) -> str:

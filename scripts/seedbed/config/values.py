@@ -153,7 +153,7 @@ def check_task(dataset: Any) -> Any:
             found=task,
             hint=f"{spelling.nearest(str(task), TASKS, cutoff=0.85)}give "
             f"{' or '.join(f'{each.name} ({each.meaning})' for each in TASKS.values())}; numbers to "
-            "predict, labels of words, several labels for a text and pairs of texts are not supported",
+            "predict, labels of words and pairs of texts are not supported",
         )
     return dataset
 
@@ -227,3 +227,5 @@ Columns = Annotated[
         lambda value: [value] if isinstance(value, str) else value, json_schema_input_type=Text | Names
     ),
 ]
+# one column of labels, or a column for each label
+LabelColumns = either(list, Annotated[list[NonEmptyText], Field(min_length=2), *Unique], NonEmptyText)

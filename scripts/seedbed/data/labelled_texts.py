@@ -53,6 +53,7 @@ def read_split(
     """
     found = read_records(name, definition, split, manifest)
     column, classes = definition["columns"]["label"], labels.Classes(definition)
+    _refuse_lists([record for _, record in found], column)
     labelled = [(index, record, classes.find(record.cells[column])) for index, record in found]
     others = [record for _, record, label in labelled if label is None]
     noted = {}
@@ -61,7 +62,7 @@ def read_split(
     else:
         _refuse_others(others, [record for _, record in found], f"datasets.{name}.labels", definition)
     labelled = [row for row in labelled if row[2] is not None]
-    texts = _texts([record for _, record, _ in labelled], named_columns(definition))
+    texts = clean_texts([record for _, record, _ in labelled], named_columns(definition))
     examples = [
         {"id": f"{split}-{index}", "text": text, "label": label}
         for (index, _, label), text in zip(labelled, texts, strict=True)
@@ -74,6 +75,19 @@ def read_split(
 
 
 # --- labels -----------------------------------------------------------------------------------------------
+
+
+def _refuse_lists(records: Sequence[Record], column: str) -> None:
+    lists = [
+        (rec.place, labels.label_text(rec.cells[column]))
+        for rec in records
+        if isinstance(rec.cells[column], list)
+    ]
+    raise_first(
+        "a label is a list",
+        lists,
+        f"give one label for each text; for texts with any number of labels, set {labels.FOR_SETS}",
+    )
 
 
 def _dropped(name: str, split: str, values: Sequence[Any], total: int) -> dict[str, Any]:
@@ -139,8 +153,12 @@ def _as_they_stand(
 # --- texts ------------------------------------------------------------------------------------------------
 
 
-def _texts(records: Sequence[Record], columns: Sequence[str]) -> list[str]:
-    """The clean text of each record, of one column or of several joined by a space."""
+def clean_texts(records: Sequence[Record], columns: Sequence[str]) -> list[str]:
+    """The clean text of each record, of one column or of several joined by a space.
+
+    Raises:
+        SeedbedError: a text is missing, no string, blank, or cannot be written as UTF-8.
+    """
     parts = [[record.cells[name] for name in columns] for record in records]
     if len(columns) > 1:
         parts = [["" if part is None else part for part in each] for each in parts]

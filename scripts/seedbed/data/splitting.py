@@ -35,6 +35,7 @@ def draw_split(
     asked: Mapping[str, Any],
     total: int | None = None,
     threshold: float | None = None,
+    called: str = "classes",
 ) -> tuple[Examples, Examples]:
     """Divide a dataset's training examples into (train, `split`), both in file order.
 
@@ -51,6 +52,7 @@ def draw_split(
             near-duplicates stay together, too.
         total: number of examples of the training file; None: as many as `examples`.
         threshold: least similarity of near-duplicates.
+        called: what messages call the classes.
 
     Raises:
         SeedbedError: the size is not a whole number, too small or too large, or the split would have examples
@@ -77,10 +79,10 @@ def draw_split(
             f"no {split} split of use can be drawn from train of {name!r}",
             where=key,
             found=f"{asked['size']:g} of {len(examples)} examples; the draw gives {counts}",
-            hint=f"it needs examples of {LEAST_CLASSES} classes: raise the size, add examples, or give a "
+            hint=f"it needs examples of {LEAST_CLASSES} {called}: raise the size, add examples, or give a "
             f"{split} file; {together} are drawn together or not at all",
         )
-    _log_draw(f"{name}, {split}", labels, wanted, taken, members, together)
+    _log_draw(f"{name}, {split}", labels, wanted, taken, members, together, called)
     log.info(
         "%s: drew %d %s examples from train, seed %d (%s)", name, len(drawn), split, asked["seed"], counts
     )
@@ -94,12 +96,14 @@ def _log_draw(
     taken: Mapping[int, int],
     members: Mapping[int, int],
     together: str,
+    called: str,
 ) -> None:
     """Warn of rare classes, and where the draw is not as requested."""
     rare = [index for index in range(len(labels)) if taken[index] < LEAST_OF_CLASS]
     if rare:
         told = ", ".join(f"{labels[index]} ({taken[index]} of {members[index]})" for index in rare)
-        log.warning("%s: classes too rare for this split, which has one example or none: %s", where, told)
+        what = "%s: %s too rare for this split, which has one example or none: %s"
+        log.warning(what, where, called, told)
     if any(taken[index] != number for index, number in enumerate(wanted)):
         drawn, requested = (
             ", ".join(f"{label}: {numbers[index]}" for index, label in enumerate(labels))

@@ -65,6 +65,7 @@ ADAPTER = {"adapters": "training/adapters.py", "merging": "training/merging.py"}
 KINDS = (
     "fairseq classification", "transformers classification", "transformers classification adapter",
     "transformers generation", "transformers generation adapter", "fused classification",
+    "transformers multilabel", "transformers multilabel adapter",
 )  # fmt: skip
 
 
@@ -186,7 +187,8 @@ def list_code(change: str, why: str) -> None:
     for kind in KINDS:
         code = training_code(kind)
         if not is_listed(kind):
-            numbers = last[kind] if change == "same" else code
+            # a kind without earlier code has no earlier numbers
+            numbers = last.get(kind, code) if change == "same" else code
             rows.append({"kind": kind, "code": code, "numbers": numbers, "why": why})
             print(f"{kind}: {change} numbers")
     files.write_rows(NUMBERS, list(rows[0]), rows)

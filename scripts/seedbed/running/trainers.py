@@ -4,10 +4,10 @@ A trainer is a module whose `train` takes a list of jobs. A new one needs an ent
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from seedbed.core.tasks import ANSWERS, CLASSES, TASKS
+from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, TASKS
 
 PACKING = {"packing": "training/packing.py"}
 HEADS = PACKING | {"objectives": "training/objectives.py"}
@@ -51,6 +51,18 @@ FUSED = Trainer(
     },
     together=True,
 )
+ENCODERS = Trainer(
+    "transformers",
+    "seedbed.training.transformers.classifier",
+    HEADS
+    | TRANSFORMERS
+    | {
+        "initial_encoders": "training/initial_encoders.py",
+        "transformers_packed": "training/transformers/packed_batches.py",
+        "transformers_trainer": "training/transformers/classifier.py",
+    },
+)
+LABEL_SET_CODE = {"label_sets": "training/label_sets.py", "set_metrics": "core/set_metrics.py"}
 # by framework and kind of outputs
 TRAINERS = {
     ("fairseq", CLASSES): Trainer(
@@ -68,17 +80,8 @@ TRAINERS = {
             "fairseq_trainer": "training/fairseq/trainer.py",
         },
     ),
-    ("transformers", CLASSES): Trainer(
-        "transformers",
-        "seedbed.training.transformers.classifier",
-        HEADS
-        | TRANSFORMERS
-        | {
-            "initial_encoders": "training/initial_encoders.py",
-            "transformers_packed": "training/transformers/packed_batches.py",
-            "transformers_trainer": "training/transformers/classifier.py",
-        },
-    ),
+    ("transformers", CLASSES): ENCODERS,
+    ("transformers", LABEL_SETS): replace(ENCODERS, code=ENCODERS.code | LABEL_SET_CODE),
     ("transformers", ANSWERS): Trainer(
         "transformers",
         "seedbed.training.transformers.causal",

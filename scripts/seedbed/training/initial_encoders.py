@@ -14,6 +14,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedModel
 
 from seedbed.core.errors import SeedbedError
+from seedbed.core.tasks import LABEL_SETS, TASKS
 from seedbed.models.auto_classifiers import in_head
 from seedbed.training import initialisation
 from seedbed.training.differences import Difference, difference
@@ -31,6 +32,21 @@ DROPOUTS = {
 UNLISTED = {"deberta": ("cls_dropout",), "deberta-v2": ("cls_dropout",)}  # read, but not in their configs
 
 
+# by a task's outputs: Transformers' name of the problem, where it is none of classes
+PROBLEM_TYPES = {LABEL_SETS: "multi_label_classification"}
+
+
+def head_config(run: Mapping[str, Any], size: int) -> dict[str, Any]:
+    """Keys of Transformers' config for the head of a run.
+
+    Args:
+        run: the run's params.
+        size: outputs of the head.
+    """
+    problem = PROBLEM_TYPES.get(TASKS[run["task"]].outputs)
+    return {"num_labels": size, **({"problem_type": problem} if problem else {})}
+
+
 def build(weights: Path, run: Mapping[str, Any], classes: int) -> PreTrainedModel:
     """The classifier at its initial weights, in float32 on the CPU; all of them are trained.
 
@@ -43,7 +59,7 @@ def build(weights: Path, run: Mapping[str, Any], classes: int) -> PreTrainedMode
         SeedbedError: weights of a pretrained run differ from the checkpoint, or are missing there.
     """
     settings, checkpoint = run["settings"], weights / "model.safetensors"
-    config = AutoConfig.from_pretrained(weights, num_labels=classes, local_files_only=True)
+    config = AutoConfig.from_pretrained(weights, local_files_only=True, **head_config(run, classes))
     for setting, keys in _dropout_keys(config).items():
         for key in keys:
             setattr(config, key, settings[setting])

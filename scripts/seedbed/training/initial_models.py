@@ -20,6 +20,7 @@ from seedbed.core.naming import fairseq_name
 from seedbed.models.auto_classifiers import is_auto
 from seedbed.running.jobs import Job
 from seedbed.training import initial_encoders, initialisation
+from seedbed.training.initial_encoders import head_config
 from seedbed.training.initialisation import draw_encoder, draw_head
 
 # keys of Transformers' configs that a recipe's dropouts stand for; each architecture has its own
@@ -67,7 +68,7 @@ def build_roberta(weights: Path, run: Mapping[str, Any], classes: int) -> Robert
     settings = run["settings"]
     config = RobertaConfig.from_pretrained(
         weights,
-        num_labels=classes,
+        **head_config(run, classes),
         hidden_dropout_prob=settings["dropout"],
         attention_probs_dropout_prob=settings["attention_dropout"],
         classifier_dropout=settings["pooler_dropout"],

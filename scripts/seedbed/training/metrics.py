@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from seedbed.core import class_metrics
-from seedbed.core.tasks import ANSWERS, CLASSES, Task
+from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, Task
+from seedbed.training import label_sets
 
 Measure = Callable[[np.ndarray, np.ndarray], dict[str, float]]
 
@@ -99,6 +100,7 @@ def _of_answers(task: Task, about: Mapping[str, Any]) -> Measure:
 # by a task's outputs
 MEASURES: dict[str, Callable[[Task, Mapping[str, Any]], Measure]] = {
     CLASSES: _of_classes,
+    LABEL_SETS: label_sets.measure,
     ANSWERS: _of_answers,
 }
 

@@ -6,13 +6,17 @@ from typing import Any, Protocol
 import torch
 import torch.nn.functional as F
 
-from seedbed.core.tasks import CLASSES
+from seedbed.core.tasks import CLASSES, LABEL_SETS
 from seedbed.running.jobs import Job
 from seedbed.training.class_weights import class_weights, mean_loss
+from seedbed.training.label_sets import Labelling
 
 
 class Objective(Protocol):
-    """The training loss. `outputs` are (batch, size of the head) float32, `labels` are (batch,)."""
+    """The training loss. `outputs` are (batch, size of the head) float32, `labels` are (batch,).
+
+    Where an output is a label of its own, `labels` have the shape of `outputs`.
+    """
 
     def mean(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """The loss over the number of examples."""
@@ -42,7 +46,7 @@ class Classifying:
         return F.cross_entropy(outputs, labels, weight=self._weights, reduction="sum")
 
 
-OBJECTIVES: dict[str, Any] = {CLASSES: Classifying}  # by a task's outputs
+OBJECTIVES: dict[str, Any] = {CLASSES: Classifying, LABEL_SETS: Labelling}  # by a task's outputs
 
 
 def of(job: Job, labels: Sequence[Any], device: torch.device) -> Objective:

@@ -12,10 +12,11 @@ from seedbed.config.runs import RUN_KEYS
 from seedbed.core import files
 from seedbed.core.commits import git_commit
 from seedbed.core.errors import SeedbedError
-from seedbed.core.tasks import CLASSES
+from seedbed.core.tasks import CLASSES, LABEL_SETS
 from seedbed.running import publishing
 from seedbed.running.jobs import PREDICTED, Job
 from seedbed.training import graphs, hardware
+from seedbed.training.label_sets import Labelled
 from seedbed.training.recording import Recorder, prediction_rows
 from seedbed.training.token_ids import Split
 
@@ -83,7 +84,7 @@ class Classified:
 
 
 # by a task's outputs: predictors of an encoder with a head
-PREDICTORS: dict[str, Callable[..., Predictor]] = {CLASSES: Classified}
+PREDICTORS: dict[str, Callable[..., Predictor]] = {CLASSES: Classified, LABEL_SETS: Labelled}
 
 
 def predictor_of(job: Job, predict: Callable[[Sequence[Sequence[int]]], np.ndarray]) -> Predictor:

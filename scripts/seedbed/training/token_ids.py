@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,11 +17,14 @@ from seedbed.running.jobs import PREDICTED, Job
 
 @dataclass(frozen=True)
 class Split:
-    """Token ids and labels of a split; `ids` include special tokens such as <s> and </s>."""
+    """Token ids and labels of a split; `ids` include special tokens such as <s> and </s>.
+
+    A label is the index of a class, or 0 and 1 for each label of a set.
+    """
 
     examples: list[str]
     ids: list[list[int]]
-    labels: list[int]
+    labels: list[Any]
 
 
 def read_splits(job: Job) -> dict[str, Split]:
