@@ -1,5 +1,5 @@
 """
-Binarization: token pieces and labels in fairseq's binary format.
+Binarization: token pieces and labels in fairseq's binary format, numbers to predict as text.
 
 Needs: the pieces of a dataset, its labels and the checkpoint's dictionary. Makes:
 <data>/{dataset}/{model}/binarized/, published in one rename after fairseq has read back the right ids.
@@ -41,3 +41,25 @@ rule binarize:
         runtime=30,  # minutes; 9 s measured for 4,000 reviews
     script:
         "../scripts/binarize.py"
+
+
+use rule binarize as binarize_numbers with:
+    output:
+        dictionary="<data>/{dataset}/{model}/binarized/input0/dict.txt",
+        files=expand(
+            "<data>/{{dataset}}/{{model}}/binarized/input0/{split}.{ending}",
+            split=["train", "valid", "test"],
+            ending=["bin", "idx"],
+        ),
+        numbers=expand(
+            "<data>/{{dataset}}/{{model}}/binarized/label/{split}.label",
+            split=["train", "valid", "test"],
+        ),
+        summary="<data>/{dataset}/{model}/binarized/binarized.json",
+    log:
+        "<logs>/binarize_numbers/{dataset}/{model}.log",
+    benchmark:
+        "<benchmarks>/binarize_numbers/{dataset}/{model}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.pattern("datasets", "values"),
+        model=PLAN.models_in("fairseq", "huggingface"),

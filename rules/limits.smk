@@ -29,6 +29,6 @@ rule check_limits:
         adapters=PLAN.adapter_recipes(),
         device=PLAN.config["device"],
         task=PLAN.task.name,
-        classes=PLAN.classes,
+        classes=PLAN.head_size,
     script:
         "../scripts/check_limits.py"

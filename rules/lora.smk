@@ -124,6 +124,6 @@ rule count_trainable:
     params:
         task=PLAN.task.name,
         recipes=PLAN.adapters,
-        labels=PLAN.classes,
+        labels=PLAN.head_size,
     script:
         "../scripts/count_trainable.py"

@@ -132,7 +132,6 @@ def write_fairseq_inputs(folder: Path) -> None:
 
     words = [f"w{index}" for index in range(4, SHAPE["vocab"] - 1)]
     files.write_text(folder / "dict.txt", "".join(f"{word} 1\n" for word in words))
-    files.write_json(folder / "labels.json", {"labels": ["0", "1"], "names": ["negative", "positive"]})
     splits = {split: folder / "tokens" / f"{split}.jsonl" for split in SIZES}
     for split, path in splits.items():
         rows = files.read_jsonl(path)

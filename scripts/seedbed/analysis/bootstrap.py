@@ -77,8 +77,15 @@ class Draws:
             computed: maps sums (some replicates, columns) to a row for each of these replicates.
         """
         columns = np.ascontiguousarray(columns)
-        found = [computed(counts.astype(np.float32) @ columns) for counts in self._counts()]
-        return np.concatenate(found)
+        return self.of_counts(lambda counts: computed(counts.astype(np.float32) @ columns))
+
+    def of_counts(self, computed: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """What is computed of how often each example occurs in each replicate: (replicates, ...).
+
+        Args:
+            computed: maps counts (some replicates, examples) to a row for each of these replicates.
+        """
+        return np.concatenate([computed(counts) for counts in self._counts()])
 
     def _counts(self) -> Iterator[np.ndarray]:
         """Counts of shape (up to CHUNK, examples); each row sums to the number of examples."""

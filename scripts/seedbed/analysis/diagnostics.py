@@ -156,7 +156,8 @@ def _pairs_of(
             }
 
 
-def _right_by_seed(runs: Sequence[RunRow], cell: CellOutputs) -> dict[tuple[int, int], np.ndarray]:
+def _right_by_seed(runs: Sequence[RunRow], cell: Any) -> dict[tuple[int, int], np.ndarray]:
+    """What each run has right; `cell` is of classes or answers, which PAIRED_METRICS are of."""
     seeds = [(run.init_seed, run.data_seed) for run in runs]
     return dict(zip(seeds, cell.correct, strict=True))
 

@@ -1,9 +1,10 @@
 """The outputs of a cell's runs, of any kind: read from predictions.csv, and stacked.
 
 `CellOutputs` has a class for each kind of output, in `predictions` for classes, in `label_sets` for sets of
-labels, and in `answers` for answers.
+labels, in `values` for numbers, and in `answers` for answers.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +12,29 @@ from pathlib import Path
 from seedbed.analysis.answers import CellAnswers, read_answers
 from seedbed.analysis.label_sets import CellLabelSets, read_label_sets
 from seedbed.analysis.predictions import CellPredictions, read_predictions
-from seedbed.core.rows import Row
-from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, Task
+from seedbed.analysis.values import CellValues, read_values
+from seedbed.core.errors import SeedbedError
+from seedbed.core.rows import ANEW, Row
+from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, VALUES, Task
 
-CellOutputs = CellPredictions | CellLabelSets | CellAnswers
+CellOutputs = CellPredictions | CellLabelSets | CellValues | CellAnswers
 
 
 def _read_classes(path: str | Path, document: Row) -> dict[str, CellPredictions]:
     return read_predictions(path, document["label_names"])
+
+
+def _read_values(path: str | Path, document: Row) -> dict[str, CellValues]:
+    targets = document.get("targets")
+    mean = targets.get("mean") if isinstance(targets, Mapping) else None
+    if not isinstance(mean, int | float) or not math.isfinite(mean):
+        raise SeedbedError(
+            "a run does not tell the mean of its training labels",
+            where=f"{Path(path).with_name('run.json')}, targets.mean",
+            found=repr(mean),
+            hint=ANEW,
+        )
+    return read_values(path, float(mean))
 
 
 def _read_answers(path: str | Path, document: Row) -> dict[str, CellAnswers]:
@@ -29,6 +45,7 @@ def _read_answers(path: str | Path, document: Row) -> dict[str, CellAnswers]:
 READERS: dict[str, Callable[[str | Path, Row], Mapping[str, CellOutputs]]] = {
     CLASSES: _read_classes,
     LABEL_SETS: read_label_sets,
+    VALUES: _read_values,
     ANSWERS: _read_answers,
 }
 
@@ -42,7 +59,7 @@ def read_outputs(path: str | Path, task: Task, document: Row) -> dict[str, CellO
         document: the run's run.json.
 
     Raises:
-        SeedbedError: see the readers of each kind.
+        SeedbedError: see the readers of each kind; or a run of regression does not tell its targets.
     """
     found = READERS[task.outputs](path, document)
     return {split: replace(outputs, task=task) for split, outputs in found.items()}

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
+from seedbed.analysis.bootstrap import Draws
 from seedbed.core import class_metrics
 from seedbed.core.class_metrics import Counts
 from seedbed.core.errors import SeedbedError
@@ -52,6 +53,10 @@ class Counted:
 
     columns: np.ndarray
     measured: Callable[[np.ndarray], np.ndarray]
+
+    def resampled(self, draws: Draws) -> np.ndarray:
+        """The metric on the examples of each replicate: (replicates, seeds)."""
+        return draws.of_sums(self.columns, self.measured)
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,22 @@ from seedbed.analysis.answers import CellAnswers
 from seedbed.analysis.label_sets import CellLabelSets
 from seedbed.analysis.outputs import CellOutputs
 from seedbed.analysis.predictions import CellPredictions
+from seedbed.analysis.values import CellValues
 from seedbed.config.runs import RUN_KEYS, Run
 from seedbed.core.errors import SeedbedError
 from seedbed.core.known import all_known, known
 from seedbed.core.rows import Row, read_csv
-from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, METRIC_COLUMNS, METRICS, NATS, Task, task_of
+from seedbed.core.tasks import (
+    ANSWERS,
+    CLASSES,
+    LABEL_SETS,
+    METRIC_COLUMNS,
+    METRICS,
+    NATS,
+    VALUES,
+    Task,
+    task_of,
+)
 from seedbed.core.words import bounds_of
 from seedbed.running.jobs import has_planned_updates
 
@@ -205,10 +216,24 @@ def _check_answers(split: str, table: CellAnswers, document: Row, path: Path) ->
             raise _disagreement(split, metric, told, "none" if counted is None else f"{counted:.9g}", path)
 
 
+def _check_values(split: str, table: CellValues, document: Row, path: Path) -> None:
+    """Hold all metrics of one run's predicted numbers to what it told."""
+    for metric in table.task.metrics:
+        told = _measured(document, path, split, metric)
+        (counted,) = table.measured(metric)
+        if counted is None or told is None:
+            same = counted is told
+        else:
+            same = math.isclose(told, counted, rel_tol=COUNTED_ROUNDING, abs_tol=COUNTED_ROUNDING)
+        if not same:
+            raise _disagreement(split, metric, told, "none" if counted is None else f"{counted:.9g}", path)
+
+
 # by a task's outputs
 CHECKS: dict[str, Callable[[str, Any, Row, Path], None]] = {
     CLASSES: _check_classes_of,
     LABEL_SETS: _check_label_sets,
+    VALUES: _check_values,
     ANSWERS: _check_answers,
 }
 
@@ -250,7 +275,9 @@ def read_metrics(path: Path, document: Row, task: Task) -> list[list[str]]:
     return rows
 
 
-def curve_columns(rows: Sequence[Sequence[str]], told: Row, task: Task, path: Path) -> dict[str, Any]:
+def curve_columns(
+    rows: Sequence[Sequence[str]], told: Row, task: Task, path: Path, unit: float = 1.0
+) -> dict[str, Any]:
     """The columns of runs.csv that a run's curves tell.
 
     Args:
@@ -258,18 +285,19 @@ def curve_columns(rows: Sequence[Sequence[str]], told: Row, task: Task, path: Pa
         told: other columns of the run, method among them.
         task: what the run does.
         path: the metrics.csv, for errors.
+        unit: of the training loss, see `loss_unit`.
 
     Returns:
         `unstable`: it diverged, or an epoch's mean training loss is above that of the epoch before by more
-        than RISE_SHARE of it and by more than RISE_NATS. Where the task is measured from the untrained model
-        on, also `untrained_validation_loss`, of step 0, None where it is not finite; and
+        than RISE_SHARE of it and by more than RISE_NATS units. Where the task is measured from the untrained
+        model on, also `untrained_validation_loss`, of step 0, None where it is not finite; and
         `not_above_untrained`, whether the selected validation loss is not below it, None for a run that
         trains nothing.
 
     Raises:
         SeedbedError: no validation loss at step 0, though the task has one.
     """
-    columns: dict[str, Any] = {"unstable": told["diverged"] or _rises(_losses(rows, "train", task))}
+    columns: dict[str, Any] = {"unstable": told["diverged"] or _rises(_losses(rows, "train", task), unit)}
     if not task.from_untrained:
         return columns
     losses = _losses(rows, "validation", task)
@@ -280,6 +308,17 @@ def curve_columns(rows: Sequence[Sequence[str]], told: Row, task: Task, path: Pa
     worse = after is None or (before is not None and after >= before)
     not_above = None if told["method"] == "none" else worse
     return columns | {"untrained_validation_loss": before, "not_above_untrained": not_above}
+
+
+def loss_unit(document: Row, path: Path, task: Task) -> float:
+    """What a training loss is compared in: 1 nat, or of numbers the variance of the training labels.
+
+    Raises:
+        SeedbedError: a run of numbers does not tell their standard deviation.
+    """
+    if task.outputs != VALUES:
+        return 1.0
+    return known(_amount(document, path, "targets", "sd")) ** 2
 
 
 def train_loss_columns(rows: Sequence[Sequence[str]], task: Task) -> dict[str, Any]:
@@ -300,11 +339,11 @@ def _losses(rows: Sequence[Sequence[str]], split: str, task: Task) -> dict[int, 
     return {step: float(found[step]) if found[step] else None for step in sorted(found)}
 
 
-def _rises(losses: Mapping[int, float | None]) -> bool:
+def _rises(losses: Mapping[int, float | None], unit: float) -> bool:
     if None in losses.values():
         return True
     return any(
-        after - before > max(RISE_SHARE * before, RISE_NATS)
+        after - before > max(RISE_SHARE * before, RISE_NATS * unit)
         for before, after in itertools.pairwise(all_known(losses).values())
     )
 

@@ -25,6 +25,7 @@ from seedbed.analysis.predictions import CellPredictions, without_leaks
 from seedbed.analysis.records import (
     check_predictions,
     curve_columns,
+    loss_unit,
     planned_updates,
     read_metrics,
     read_record,
@@ -33,6 +34,7 @@ from seedbed.analysis.records import (
     train_loss_columns,
 )
 from seedbed.analysis.table_rows import LEAKLESS, RunRow, measured_columns, swept_keys
+from seedbed.analysis.values import CellValues
 from seedbed.config.runs import RUN_FILES, RUN_KEYS, Run, build_runs
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import atomic_open
@@ -40,7 +42,7 @@ from seedbed.core.printable import Lines
 from seedbed.core.rows import CELL, Row
 from seedbed.core.run_folder import name_of
 from seedbed.core.splits import PREDICTED
-from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, METRIC_COLUMNS, Task, task_of
+from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, METRIC_COLUMNS, VALUES, Task, task_of
 
 TEST_COLUMNS = (
     "test_examples",
@@ -117,7 +119,9 @@ def read_runs(
             recipe = (run.dataset, run.model, run.recipe)
             planned.setdefault(recipe, []).append((planned_updates(document, folder / "run.json"), folder))
         metrics = read_metrics(folder / "metrics.csv", document, task)
-        told |= curve_columns(metrics, told, task, folder / "metrics.csv") | train_loss_columns(metrics, task)
+        unit = loss_unit(document, folder / "run.json", task)
+        told |= curve_columns(metrics, told, task, folder / "metrics.csv", unit)
+        told |= train_loss_columns(metrics, task)
         rows.append(_run_row(run, told, predictions, peers[run.dataset], reporting))
         curves.append(_curve(run, metrics))
         by_cell.setdefault(tuple(getattr(run, key) for key in CELL), []).append(predictions)
@@ -317,10 +321,24 @@ def _columns_of_answers(
     return counted | _answer_columns(test, "") | _answer_columns(clean, LEAKLESS)
 
 
+def _columns_of_values(
+    validation: CellValues, test: CellValues, clean: CellValues | None, confidence: float
+) -> dict[str, Any]:
+    """The columns of one run that are counted of its predicted numbers."""
+    found = {f"validation_{metric}": validation.measured(metric)[0] for metric in validation.task.counted}
+    for table, ending in ((test, ""), (clean, LEAKLESS)):
+        if table is not None:
+            found |= {f"test_{metric}{ending}": table.measured(metric)[0] for metric in table.task.counted}
+            found[f"test_examples{ending}"] = len(table.ids)
+            found[f"not_above_majority{ending}"] = table.not_above_constant(confidence)
+    return found
+
+
 # by a task's outputs: of those on validation, on test, and on the test examples that did not leak, if any
 COUNTED: dict[str, Callable[[Any, Any, Any, float], dict[str, Any]]] = {
     CLASSES: _columns_of_classes,
     LABEL_SETS: label_sets.columns,
+    VALUES: _columns_of_values,
     ANSWERS: _columns_of_answers,
 }
 

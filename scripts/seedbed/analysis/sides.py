@@ -59,7 +59,7 @@ class SideMaker:
 
         @functools.cache
         def means() -> np.ndarray:
-            return draws.of_sums(counted.columns, counted.measured)[:, order]
+            return counted.resampled(draws)[:, order]
 
         return Side(scores, seeds, draws, means)
 

@@ -17,12 +17,13 @@ from seedbed.analysis.majority import majority_value
 from seedbed.analysis.predictions import UNDEFINED_LOSS
 from seedbed.analysis.runs import read_runs, write_curves
 from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, write_runs, write_summary
+from seedbed.analysis.values import CellValues
 from seedbed.core import class_metrics
 from seedbed.core.class_metrics import Counts
 from seedbed.core.errors import SeedbedError
 from seedbed.core.known import all_known, known
 from seedbed.core.rows import ANEW, TEST_SETS, grouped, read_csv, write_table
-from seedbed.core.tasks import CLASSES, LABEL_SETS, METRICS, Task, task_of
+from seedbed.core.tasks import CLASSES, LABEL_SETS, METRICS, VALUES, Task, task_of
 from seedbed.core.words import bounds_of
 from seedbed.data.clusters import by_example
 from seedbed.data.duplicates import leaked_test_examples, read_duplicates
@@ -37,6 +38,7 @@ BASELINE_COLUMNS = ("split", "metric", "value")
 CONSTANTS: dict[str, Callable[[Any, str], float]] = {
     CLASSES: majority_value,
     LABEL_SETS: CellLabelSets.constant_value,
+    VALUES: CellValues.constant_value,
 }
 COUNTS = "counts"  # begins the names of confusion tables in it
 
@@ -238,6 +240,7 @@ def _counts(text: str, line: int, classes: int, path: str | Path) -> Counts:
 BASELINES: dict[str, Callable[..., dict[tuple[str, str], float]]] = {
     CLASSES: _values_of_classes,
     LABEL_SETS: scored_bags.values_of_best,
+    VALUES: scored_bags.values_of_best,
 }
 
 

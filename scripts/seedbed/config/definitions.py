@@ -19,6 +19,7 @@ from seedbed.core.tasks import (
     LABEL_SETS,
     NO_PREDICTION,
     TASKS,
+    VALUES,
     class_of_metric,
     metric_named,
 )
@@ -70,9 +71,20 @@ def _complete_classes(name: str, dataset: dict[str, Any]) -> None:
 
 
 def _complete_label_sets(name: str, dataset: dict[str, Any]) -> None:
-    """Complete a dataset of texts with any number of labels; the task's own metric is as good as none."""
+    """Complete a dataset of texts with any number of labels."""
     label_columns.complete(name, dataset)
     _check_labels(name, dataset)
+    _name_other_metric(dataset)
+
+
+def _complete_values(name: str, dataset: dict[str, Any]) -> None:
+    """Complete a dataset of texts with a number."""
+    _name_other_metric(dataset)
+    _refuse_pairs(name, dataset["columns"]["text"])
+
+
+def _name_other_metric(dataset: dict[str, Any]) -> None:
+    """Keep the metric only where it is another than the task's own, which is as good as none."""
     if dataset["metric"] in (None, TASKS[dataset["task"]].selection):
         del dataset["metric"]
 
@@ -277,6 +289,7 @@ def _check_prompts(name: str, dataset: dict[str, Any]) -> None:
 COMPLETIONS: dict[str, Callable[[str, dict[str, Any]], None]] = {
     CLASSES: _complete_classes,
     LABEL_SETS: _complete_label_sets,
+    VALUES: _complete_values,
     ANSWERS: _check_prompts,
 }
 

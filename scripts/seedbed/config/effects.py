@@ -52,7 +52,7 @@ def stages(plan: Plan) -> dict[str, Any]:
         "datasets": [plan.dataset(each) for each in datasets],
         "models": [plan.model(each) for each in models],
         "runs": {run.folder: _run(plan, run.folder) for run in plan.runs},
-        "checks": [plan.config["checks"], plan.asked_of_models(), plan.adapter_recipes(), plan.classes],
+        "checks": [plan.config["checks"], plan.asked_of_models(), plan.adapter_recipes(), plan.head_size],
         "tables": plan.aggregation(),
         "figures": [plan.reporting(), plan.label_names(), plan.recipe_limits()],
         "report": canonical(plan.config),

@@ -5,7 +5,7 @@
 
 from dataclasses import dataclass
 
-from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS
+from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, VALUES
 
 STATE = "state.json"  # in each split's folder written by datasets.save_to_disk
 # keys of a dataset that say how its files are read, with the value that changes nothing
@@ -15,7 +15,7 @@ OPTIONS = {
 }  # fmt: skip
 TEXT = ("encoding",)
 LINES = (*TEXT, "header", "quoting")
-ALL = (CLASSES, LABEL_SETS, ANSWERS)
+ALL = (CLASSES, LABEL_SETS, VALUES, ANSWERS)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ FORMATS = {
     ),
     "huggingface": Format(
         "a dataset written by datasets.save_to_disk, files name its splits",
-        outputs=(CLASSES, LABEL_SETS),
+        outputs=(CLASSES, LABEL_SETS, VALUES),
         suffixes=(f"/{STATE}",),
         is_folder=True,
         unit="row",

@@ -345,10 +345,13 @@ class Plan:
         }
 
     @property
-    def classes(self) -> int | None:
-        """The largest number of classes in the grid's datasets; None if the task has no classes."""
+    def head_size(self) -> int | None:
+        """The largest number of outputs of a head in the grid: of classes, or 1 for a number; None if models
+        have none."""
+        if not self.task.has_labels:
+            return None
         blocks = (self.config["datasets"][name] for name in self.config["grid"]["datasets"])
-        return max((len(block["labels"]) for block in blocks if "labels" in block), default=None)
+        return max(len(block.get("labels", ())) or 1 for block in blocks)
 
     def recipe_limits(self) -> dict[str, dict[str, Any]]:
         """The settings of recipes that may cut texts shorter than the model does, for the audit."""

@@ -45,7 +45,7 @@ from seedbed.config.values import (
 )
 from seedbed.core.methods import METHODS
 from seedbed.core.model_formats import MODEL_FORMATS
-from seedbed.core.tasks import ANSWERS, CLASSES, DEFAULT, LABEL_SETS, TASKS
+from seedbed.core.tasks import ANSWERS, CLASSES, DEFAULT, LABEL_SETS, TASKS, VALUES
 
 
 class Block(BaseModel):
@@ -168,8 +168,9 @@ Delimiter = Annotated[Text, Field(pattern=rf'^[^"\r\n]{END}')]
 Header = Annotated[list[NonEmptyText], Field(min_length=2), *Unique]
 Quoting = Literal["standard", "none"]
 TASK = (
-    "classification (a label for a text), multilabel (any number of labels for a text) or generation (an "
-    "answer to a question). The task determines the metrics, the selection metric, and the other keys."
+    "classification (a label for a text), multilabel (any number of labels for a text), regression (a number "
+    "for a text) or generation (an answer to a question). The task determines the metrics, the selection "
+    "metric, and the other keys."
 )
 DELIMITER = (
     "csv: the character between two columns; null: a comma, or the first of ; tab | that fits the columns if "
@@ -202,6 +203,7 @@ BY_SETS = (
     "by a hash of seed and text, stratified by the set of labels, or by the rarest label of a set with fewer "
     "than 20 texts, with clusters whole."
 )
+BY_QUANTILES = "by a hash of seed and text, in proportion to the tenths of the labels, with clusters whole."
 
 
 class Split(Block):
@@ -212,7 +214,7 @@ class Split(Block):
 
 
 class StratifiedSplit(Block):
-    """The draw of a split from the training examples, in proportion to the classes."""
+    """The draw of a split from the training examples, in proportion to classes or to tenths of numbers."""
 
     size: Positive = key(0.1, "Share of the examples of the training file if below 1, else their number.")
     seed: NonNegativeWhole = key(0, "Seed of the draw.")
@@ -226,8 +228,8 @@ class StratifiedSplit(Block):
 class Sample(Block):
     """The number of examples to keep of each split.
 
-    They are drawn by a hash of seed and text, in proportion to the classes; with the same seed, a smaller
-    sample is a part of a larger one. Leaks and duplicates are looked for in the sample.
+    They are drawn by a hash of seed and text, in proportion to the classes or to tenths of numbers; with the
+    same seed, a smaller sample is a part of a larger one. Leaks and duplicates are looked for in the sample.
     """
 
     train: Positive | None = key(None, "Share if below 1, else number; null: all.", unit="examples")
@@ -359,6 +361,83 @@ class ClassificationDataset(Block):
         "error",
         "webis_cls: whether a rating of exactly 3, absent from the published dataset, is an error or "
         "dropped.",
+    )
+    near_duplicates: PositiveShare | None = key(
+        0.8,
+        "Least Jaccard similarity of word 3-grams of near-duplicates; null: find only identical texts.",
+        unit="fraction",
+    )
+    drop_leaks: Switch = key(
+        False,
+        "Drop training examples whose text, or a near-duplicate of it, is in validation or test.",
+    )
+    language: Text = key("und", "BCP 47 tag, for the report.")
+    description: Text = key("", "One sentence for the report.")
+
+
+class RegressionFiles(Block):
+    """Path of each split inside the source; a pattern such as part-*.csv names several files."""
+
+    train: Text = key(..., "Training split.")
+    validation: Text | None = key(
+        None,
+        "Validation split: selects the checkpoint; null: drawn from the training split, see "
+        "validation_split.",
+    )
+    test: Text | None = key(
+        None,
+        "Test split: read once, by the selected checkpoint; null: drawn from the training split, see "
+        "test_split.",
+    )
+
+
+class RegressionColumns(Block):
+    """Names of columns, or of keys of JSON (`review.text` inside another one)."""
+
+    text: Columns = key(["text"], "Column of the text, or several, joined by a space.")
+    label: Text = key(
+        "label", "Column of the number: with a decimal point, as a number or as text; neither empty nor NaN."
+    )
+    cluster: NonEmptyText | None = key(
+        None,
+        "Column of the cluster that an example belongs to, such as its author or its product. Examples of "
+        "one cluster are not independent: intervals resample clusters whole, and drawn splits share none "
+        "with train. null: all examples are independent.",
+    )
+
+
+class RegressionDataset(Block):
+    """Texts with a number in three splits, such as marks or similarities."""
+
+    task: Literal[named_by(VALUES)] = key(..., TASK)
+    source: Text = key(..., "Name of a source.")
+    format: Literal[formats_of(VALUES)] | None = key(None, f"{describe(VALUES)}; {FORMAT_BY_ENDING}")
+    delimiter: Delimiter | None = key(None, DELIMITER)
+    encoding: Encoding | None = key(None, ENCODING)
+    header: Header | None = key(None, HEADER)
+    quoting: Quoting = key("standard", QUOTING)
+    records: NonEmptyText | None = key(None, RECORDS)
+    sheet: NonEmptyText | None = key(None, SHEET)
+    files: RegressionFiles
+    columns: RegressionColumns = RegressionColumns()
+    metric: Literal[choices_of(VALUES)] | None = key(
+        None,
+        "The metric that selects the checkpoint on validation and leads the report, the same for all "
+        "datasets of an experiment; the others are reported beside it. pearson, spearman: correlations of "
+        "predictions and labels; mse: the mean squared error. null: pearson.",
+    )
+    validation_split: StratifiedSplit = key(
+        StratifiedSplit(),
+        "The draw of the validation split from the training split if files.validation is null: "
+        f"{BY_QUANTILES}",
+    )
+    test_split: StratifiedSplit = key(
+        StratifiedSplit(),
+        f"The draw of the test split from the training split if files.test is null, before that of the "
+        f"validation split: {BY_QUANTILES}",
+    )
+    sample: Sample = key(
+        Sample(), "Fewer examples of each split, drawn after the splits and the same for every run."
     )
     near_duplicates: PositiveShare | None = key(
         0.8,
@@ -573,6 +652,7 @@ class MultilabelDataset(Block):
 Dataset = Annotated[
     Annotated[ClassificationDataset, Tag(f"<{CLASSES}>")]
     | Annotated[MultilabelDataset, Tag(f"<{LABEL_SETS}>")]
+    | Annotated[RegressionDataset, Tag(f"<{VALUES}>")]
     | Annotated[GenerationDataset, Tag(f"<{ANSWERS}>")],
     Discriminator(lambda dataset: f"<{TASKS[task_of_dataset(dataset)].outputs}>"),
     BeforeValidator(check_task),

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WrapValidator
 
 from seedbed.core import spelling
-from seedbed.core.tasks import DEFAULT, TASKS
+from seedbed.core.tasks import DEFAULT, TASKS, VALUES
 
 # matches only at the end of the text; in Python, $ also matches before a line end
 END = r"$(?!\n)"
@@ -21,6 +21,7 @@ AS_YAML = (
     "as a date"
 )
 ENCODINGS = ("utf-8", "cp1252", "latin-1", "utf-16", "cp1250", "cp1251", "mac-roman", "gb18030", "shift_jis")
+OF_CLASSES = ("labels", "label_names", "other_labels", "absent_classes")  # keys of datasets
 LARGEST_SEED = 2**31 - 1  # accepted by all libraries
 
 
@@ -152,10 +153,23 @@ def check_task(dataset: Any) -> Any:
             key="task",
             found=task,
             hint=f"{spelling.nearest(str(task), TASKS, cutoff=0.85)}give "
-            f"{' or '.join(f'{each.name} ({each.meaning})' for each in TASKS.values())}; numbers to "
-            "predict, labels of words and pairs of texts are not supported",
+            f"{' or '.join(f'{each.name} ({each.meaning})' for each in TASKS.values())}; labels of words "
+            "and pairs of texts are not supported",
         )
+    _refuse_foreign(dataset, task)
     return dataset
+
+
+def _refuse_foreign(dataset: Any, task: str) -> None:
+    """Refuse keys of classes in a dataset of numbers, with a better remedy than another key's name."""
+    found = [key for key in dataset if key in OF_CLASSES] if TASKS[task].outputs == VALUES else []
+    if found:
+        raise WrongValue(
+            f"the task {task} has no {found[0]}: its labels are numbers",
+            key=found[0],
+            found=dataset[found[0]],
+            hint=f"leave {found[0]} out, or set task: {DEFAULT} for labels that are names",
+        )
 
 
 def task_of_dataset(dataset: Any) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from seedbed.core.tasks import CORRELATION, FRACTION, METRICS, NATS, PERPLEXITY
+from seedbed.core.tasks import CORRELATION, FRACTION, METRICS, NATS, PERPLEXITY, SQUARES
 
 NOTHING = "–"  # a cell without a value
 KNOWN_DIGITS = 12  # decimals of the tables' numbers; further ones are errors of binary fractions
@@ -82,6 +82,7 @@ UNITS = {
     NATS: Unit(1, 3, "", "nats", "nats"),
     PERPLEXITY: Unit(1, 2, "", "", ""),
     CORRELATION: Unit(1, 3, "", "", ""),
+    SQUARES: Unit(1, 4, "", "", ""),
 }
 
 
@@ -91,6 +92,7 @@ BOUNDS = {
     NATS: (0.0, math.inf),
     PERPLEXITY: (0.0, math.inf),
     CORRELATION: (-1.0, 1.0),
+    SQUARES: (0.0, math.inf),
 }
 
 

@@ -99,9 +99,10 @@ class Dataset:
 
     Args:
         name: its name in the config.
-        splits: examples {"id", "text", "label": class index, or 0 and 1 for each label of a set} by split,
-            after leaks were dropped; the text of a question is context, question and answer, without a label.
-        label_names: name of each class; empty for questions.
+        splits: examples {"id", "text", "label": class index, 0 and 1 for each label of a set, or a number} by
+            split, after leaks were dropped; the text of a question is context, question and answer, without a
+            label.
+        label_names: name of each class; empty for numbers and for questions.
         dropped: ids of the training examples that were dropped as leaks.
         duplicates: rows of duplicates.csv, found before leaks were dropped.
         tokens: by model and split, in the order of the examples; questions that are too long are missing.
@@ -150,7 +151,12 @@ class Dataset:
     @property
     def distinguished_by(self) -> str:
         """The part in which two examples of the same text may differ."""
-        return "label" if self.label_names else "answer"
+        return "label" if self.is_labelled else "answer"
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether its examples are labelled texts: with a class, or with a number."""
+        return "label" in self.splits["train"][0]
 
 
 def audit(
@@ -214,7 +220,7 @@ def read_dataset(
     return Dataset(
         folder.name,
         splits,
-        read_json(folder / "labels.json")["names"] if labelled else [],
+        read_json(folder / "labels.json").get("names", []) if labelled else [],
         read_json(folder / "splits.json")["dropped_leaks"],
         read_duplicates(folder / "duplicates.csv"),
         tokens,
@@ -336,7 +342,7 @@ def audit_dataset(dataset: Dataset) -> list[Row]:
         rows += [_row(dataset.name, split, "", check) for check in checks]
         for model, tokens in dataset.tokens.items():
             checks = [*_token_checks(tokens[split], dataset.limits[model])]
-            if not dataset.label_names:
+            if not dataset.is_labelled:
                 checks += _left_out_checks(dataset, split, model)
             rows += [_row(dataset.name, split, model, check) for check in checks]
     return rows

@@ -1,4 +1,5 @@
-"""Baselines of a model: the most frequent class, and a bag of words of classes or of sets of labels.
+"""Baselines of a model: the most frequent class, and a bag of words of classes of sets of labels
+or of numbers.
 
 Texts without spaces between words, as in Chinese, get a bag of characters. If no bag can be trained, the
 experiment continues, and the reason is recorded.
@@ -13,18 +14,19 @@ from typing import Any
 
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import confusion_matrix
 from sklearn.multiclass import OneVsRestClassifier
 
-from seedbed.core import set_metrics
+from seedbed.core import set_metrics, value_metrics
 from seedbed.core.characters import UNSPACED
 from seedbed.core.set_metrics import Counts, exact_sets
-from seedbed.core.tasks import CLASSES, LABEL_SETS
+from seedbed.core.tasks import CLASSES, LABEL_SETS, VALUES
 
 log = logging.getLogger(__name__)
 
 INVERSE_REGULARISATION = (0.1, 1.0, 10.0, 100.0)  # C, from a decade below scikit-learn's default to two above
+PENALTIES = (0.01, 0.1, 1.0, 10.0)  # alpha of ridge regression, the same range
 MAX_ITERATIONS = 2000
 WORD = re.compile(r"\b\w\w+\b")  # scikit-learn's definition of a word
 SPACE = re.compile(r"\s+")
@@ -157,9 +159,16 @@ def bag_of_words_for_sets(
         of labels and C; test has `METRIC_without_leaks C=...` if some of its examples leaked. Train has
         `features` unless these are words. Without a bag, `left_out` gives the reason.
     """
+    return _scored(splits, leaked, _scores_of_sets)
+
+
+def _scored(
+    splits: Mapping[str, Examples], leaked: Container[str], scores: Callable[..., list[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Scores of a bag, and what it is of; or why there is none."""
     features = features_of([example["text"] for example in splits["train"]])
     try:
-        rows = _scores_of_sets(splits, leaked, features)
+        rows = scores(splits, leaked, features)
     except (ValueError, ArithmeticError, MemoryError) as error:  # includes scikit-learn's own errors
         reason = _reason(splits["train"], error)
         log.warning("no bag of words: %s", reason)
@@ -194,10 +203,55 @@ def _scores_of_sets(
     return rows
 
 
+# --- numbers ------------------------------------------------------------------------------------------------
+
+
+def bag_of_words_for_numbers(
+    splits: Mapping[str, Examples], leaked: Container[str] = ()
+) -> list[dict[str, Any]]:
+    """Metrics of a ridge regression on TF-IDF of words and word pairs, or of characters (`features_of`).
+
+    The regression is trained on train, for each penalty in PENALTIES; the main metric on validation selects
+    one when tables are made.
+
+    Args:
+        splits: train, validation and test, each a list of {"id", "text", "label": a number}.
+        leaked: ids of the test examples that are also in train or validation.
+
+    Returns: Rows {"split", "metric", "value"}. Validation and test have `METRIC alpha=...` of each metric of
+        numbers and penalty; test has `METRIC_without_leaks alpha=...` if some of its examples leaked. Train
+        has `features` unless these are words. Without a bag, `left_out` gives the reason.
+    """
+    return _scored(splits, leaked, _scores_of_numbers)
+
+
+def _scores_of_numbers(
+    splits: Mapping[str, Examples], leaked: Container[str], features: str
+) -> list[dict[str, Any]]:
+    inputs = _inputs(splits, features)
+    labels = {split: np.array(_column(splits, split, "label"), dtype=np.float64) for split in splits}
+    clean = np.array([example["id"] not in leaked for example in splits["test"]])
+    measured = [("validation", "", np.full(len(labels["validation"]), True))]
+    measured.append(("test", "", np.full(len(clean), True)))
+    if clean.any() and not clean.all():
+        measured.append(("test", "_without_leaks", clean))
+    rows = []
+    for alpha in PENALTIES:
+        model = Ridge(alpha=alpha, solver="sparse_cg", tol=1e-9).fit(inputs["train"], labels["train"])
+        for split, ending, kept in measured:
+            predicted = model.predict(inputs[split])[None, kept]
+            for metric in value_metrics.FUNCTIONS:
+                score = value_metrics.value(metric, labels[split][kept], predicted)[0]
+                name = f"{metric}{ending} alpha={alpha:g}"
+                rows.append({"split": split, "metric": name, "value": float(score)})
+    return rows
+
+
 # by a task's outputs
 BAGS: dict[str, Callable[..., list[dict[str, Any]]]] = {
     CLASSES: bag_of_words,
     LABEL_SETS: bag_of_words_for_sets,
+    VALUES: bag_of_words_for_numbers,
 }
 
 

@@ -77,14 +77,16 @@ def test_accuracy(data: Data) -> tuple[Figure, Caption]:
     for place, name, axis in zip(shown, names, axes, strict=True):
         states |= draw_groups(axis, data, groups[place])
         share_limits([axis], 0, limits_of(data.metric))
-        _label_references(axis, places[place][0])
+        _label_references(axis, data, places[place][0])
         if named:
             axis.set_title(name, pad=29)
     axes[-1].set_xlabel(axis_label("test", data.metric))
     remarks = bag_remarks(data.summary)
     level = data.level_of_intervals
-    caption = make_caption(WORDS, "test_accuracy", data.metric, data.seeds, level, _bags(data), remarks, note)
-    return finish(figure, [*score_handles(data), *state_handles(states)], caption, legend_rows=1), caption
+    words = (data.metric, data.seeds, level, data.task.words.constant, _bags(data), remarks, note)
+    caption = make_caption(WORDS, "test_accuracy", *words)
+    handles = [*score_handles(data), *state_handles(states, data.weak)]
+    return finish(figure, handles, caption, legend_rows=1), caption
 
 
 def test_metric(data: Data) -> tuple[Figure, Caption]:
@@ -196,19 +198,19 @@ def _draw_references(axis: Axes, row: SummaryRow, heights: tuple[float, float]) 
         axis.plot([factor * row.bag_of_words] * 2, heights, zorder=0, **BAG)
 
 
-def _baselines(row: SummaryRow) -> list[tuple[str, float, dict[str, Any]]]:
+def _baselines(data: Data, row: SummaryRow) -> list[tuple[str, float, dict[str, Any]]]:
     """Name, value and line style of the baselines; there may be no bag of words."""
     found = [
-        (word("majority_class"), row.majority_share, MAJORITY),
+        (data.task.words.constant, row.majority_share, MAJORITY),
         (bag_name(row), row.bag_of_words, BAG),
     ]
     return [each for each in found if each[1] is not None]
 
 
-def _label_references(axis: Axes, row: SummaryRow) -> None:
+def _label_references(axis: Axes, data: Data, row: SummaryRow) -> None:
     """Name the baselines above the panel, one per line, each written inwards from its position."""
     low, high = axis.get_xlim()
-    for line, (name, share, _) in enumerate(_baselines(row)):
+    for line, (name, share, _) in enumerate(_baselines(data, row)):
         value = unit_of(row.metric).factor * share
         inwards = "left" if value < (low + high) / 2 else "right"
         axis.annotate(
@@ -260,18 +262,18 @@ def test_accuracy_by_recipe(data: Data) -> tuple[Figure, Caption]:
         share_limits(line, 1, limits_of(data.metric))
         baselines = next(row for row in data.summary if row.dataset == sweep.dataset)
         for axis in line:
-            _draw_baselines(axis, baselines)
+            _draw_baselines(axis, data, baselines)
         line[0].set_ylabel(axis_label("test", data.metric))
     handles = [
         *sweep_handles(data, list(data.series)),
-        Line2D([], [], label=word("majority_class"), **MAJORITY),
+        Line2D([], [], label=data.task.words.constant, **MAJORITY),
         *[Line2D([], [], label=name, **BAG) for name in _bags(data)],
-        *state_handles(states),
+        *state_handles(states, data.weak),
     ]
     remarks = bag_remarks(data.summary)
-    caption = make_caption(
-        WORDS, "test_accuracy_by_recipe", data.metric, data.seeds, data.level_of_intervals, remarks, note
-    )
+    level = data.level_of_intervals
+    words = (data.metric, data.seeds, level, data.task.words.constant, remarks, note)
+    caption = make_caption(WORDS, "test_accuracy_by_recipe", *words)
     return finish(figure, handles, caption), caption
 
 
@@ -376,12 +378,12 @@ def _draw_seeds(axis: Axes, data: Data, row: SummaryRow, ends: Sequence[float]) 
     return {state_of(data.task, run) for run, _ in known}
 
 
-def _draw_baselines(axis: Axes, row: SummaryRow) -> None:
+def _draw_baselines(axis: Axes, data: Data, row: SummaryRow) -> None:
     """Name the baselines above the panel; draw those near enough to leave the runs their room."""
     low, high = axis.get_ylim()
     reach = NEAR * (high - low)
     bounds = [low, high]
-    for line, (name, share, style) in enumerate(_baselines(row)):
+    for line, (name, share, style) in enumerate(_baselines(data, row)):
         value = unit_of(row.metric).factor * share
         near = low - reach <= value <= high + reach
         if near:

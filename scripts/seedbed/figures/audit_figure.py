@@ -96,6 +96,7 @@ class Facts:
     """What the caption tells.
 
     Attributes:
+        labelled: whether examples are labelled texts, not questions.
         classes: whether any dataset has classes.
         shared_text: whether texts share a long string, which has at least `piece` characters, or
             `short_piece` of a script without spaces.
@@ -105,6 +106,7 @@ class Facts:
         shown, hidden: rows of panels that are drawn at most, and those left out.
     """
 
+    labelled: bool
     classes: bool
     shared_text: bool
     piece: int
@@ -119,6 +121,7 @@ class Facts:
 def _caption(datasets: Sequence[Dataset], hidden: int) -> Caption:
     many = any(len(dataset.label_names) > MAX_CLASSES for dataset in datasets)
     found = Facts(
+        labelled=any(dataset.is_labelled for dataset in datasets),
         classes=any(dataset.label_names for dataset in datasets),
         shared_text=any(map(_shares_text, datasets)),
         piece=PIECE,

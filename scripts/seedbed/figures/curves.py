@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from seedbed.analysis import statistics
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.wording import Words
-from seedbed.core.words import axis_label, metric_name, unit_of, with_unit
+from seedbed.core.words import axis_label, bounds_of, metric_name, unit_of, with_unit
 from seedbed.figures.base import (
     GREY,
     MAJORITY,
@@ -74,7 +74,7 @@ def _plot_curves(data: Data, rows: Sequence[tuple[str, str]]) -> tuple[Figure, C
             if metric == "accuracy" and split != "train":
                 for axis in line:
                     axis.axhline(100 * _majority(data, block.dataset, split), **MAJORITY)
-            cut |= metric == "loss" and _is_cut(curves)
+            cut |= metric == data.task.loss and _is_cut(curves)
         _share_updates(here)
         figure.align_ylabels(here[:, 0])
     caption = make_caption(WORDS, "caption", _facts(data, rows, weights, cut=cut, note=note))
@@ -82,8 +82,8 @@ def _plot_curves(data: Data, rows: Sequence[tuple[str, str]]) -> tuple[Figure, C
     handles += [Line2D([], [], color=GREY, linewidth=0.9, alpha=0.7, label=word("one_seed"))]
     handles += data.interval_handle
     if _has_baseline(data, rows):
-        name = "untrained" if data.task.from_untrained else "majority_class"
-        handles.append(Line2D([], [], label=word(name), **MAJORITY))
+        label = word("untrained") if data.task.from_untrained else data.task.words.constant
+        handles.append(Line2D([], [], label=label, **MAJORITY))
     return finish(figure, handles, caption, legend_rows=1), caption
 
 
@@ -120,9 +120,9 @@ def _draw_line(line: Sequence[Axes], data: Data, curves: Curves, metric: str, we
                 for value in _losses(rows)[:1]:
                     axis.axhline(factor * value, zorder=0, **MAJORITY)
             else:
-                _draw_curves(axis, rows, data.series[name], data.confidence, weight, factor)
+                _draw_curves(axis, rows, data.series[name], data.confidence, weight, metric)
         axis.yaxis.set_major_locator(MaxNLocator(nbins=5))
-    share_limits(line, 1, (0, _highest_loss(curves)) if metric == "loss" else limits_of(metric))
+    share_limits(line, 1, (0, _highest_loss(curves)) if metric == data.task.loss else limits_of(metric))
 
 
 def _share_updates(block: np.ndarray) -> None:
@@ -143,7 +143,7 @@ class Facts:
     Attributes:
         of_test: whether they are of the test split alone.
         answers, from_untrained, selection: of the task.
-        loss, shares: whether the loss is shown, and which metrics are that are shares.
+        loss, shares: the loss if it is shown, else empty; and the other metrics.
         baseline: whether a dotted line is drawn.
         weights: of the smoothing, by split; 0 where curves have few points.
         fewest_points: what is smoothed has so many.
@@ -157,7 +157,7 @@ class Facts:
     answers: bool
     from_untrained: bool
     selection: str
-    loss: bool
+    loss: str
     shares: list[str]
     baseline: bool
     weights: dict[str, float]
@@ -178,8 +178,8 @@ def _facts(
         answers=data.generates,
         from_untrained=data.task.from_untrained,
         selection=data.task.selection,
-        loss="loss" in metrics,
-        shares=[metric for metric in metrics if metric != "loss"],
+        loss=data.task.loss if data.task.loss in metrics else "",
+        shares=[metric for metric in metrics if metric != data.task.loss],
         baseline=data.task.from_untrained or _has_baseline(data, rows),
         weights=weights,
         fewest_points=MIN_POINTS,
@@ -215,14 +215,14 @@ def smooth(values: Sequence[float], weight: float) -> list[float]:
 
 
 def _draw_curves(
-    axis: Axes, rows: Sequence[Row], look: Look, confidence: float, weight: float, factor: float
+    axis: Axes, rows: Sequence[Row], look: Look, confidence: float, weight: float, metric: str
 ) -> None:
     """Draw a thin line per seed, and the smoothed mean with its band where every seed has a value.
 
     By hand: seaborn's lineplot connects the points of a seed around a missing value. For mean and band it
     gives the same pixels in as many lines of code, but takes 1.8 in place of 0.4 s for 32 panels.
     """
-    seeds = grouped(rows, "init_seed", "data_seed")
+    seeds, factor = grouped(rows, "init_seed", "data_seed"), unit_of(metric).factor
     style = {"color": look.colour, "linestyle": look.line}
     by_step: dict[int, list[float]] = {}
     for points in seeds.values():
@@ -248,7 +248,8 @@ def _draw_curves(
         for values in whole.values()
     ]
     if bands and len(seeds) > 1:
-        low, high = np.clip(np.array(bands).T, 0, 100 if factor == 100 else None)
+        least, most = bounds_of(metric)
+        low, high = np.clip(np.array(bands).T, factor * least, factor * most)
         axis.fill_between(list(whole), low, high, color=look.colour, alpha=0.16, linewidth=0)
 
 

@@ -223,7 +223,7 @@ def _columns(table: str, shown: Mapping[str, Show], task: Task, **values: str) -
     accuracy, or of differences in it; where metrics have units of their own, a column has that of the row."""
     words = wording.data("report/exported")
     several = not task.has_one_metric
-    values |= words["several_metrics" if several else "one_metric"]
+    values |= words["several_metrics" if several else "one_metric"] | {"constant": task.words.constant}
     if several:
         values["spread"] = values["unit"]
     texts = words["both"] | words[table]
@@ -400,6 +400,7 @@ def _printed_metric(metric: str, rows: Sequence[SummaryRow], reporting: Mapping[
         in_per_cent=bool(unit_of(metric).sign),
         own_best=bool(chosen),
         collapsed=any(row["n_collapsed"] for row in rows),
+        task=task_of(reporting),
     )
     caption = WORDS.say("printed_summary", printed)
     table = Table(f"summary{ending}", columns, body, caption, right=range(6, len(columns)))
@@ -418,6 +419,7 @@ class Printed:
         in_per_cent: whether the metric is a share.
         own_best: whether recipes are marked that are best on validation.
         collapsed: whether any run collapsed.
+        task: what the runs were trained for.
     """
 
     experiment: str
@@ -428,6 +430,7 @@ class Printed:
     in_per_cent: bool
     own_best: bool
     collapsed: bool
+    task: Task
 
 
 def _recipe(row: SummaryRow, reporting: Mapping[str, Any], own_best: bool) -> str:

@@ -8,7 +8,7 @@ from seedbed.analysis.records import trained_together
 from seedbed.analysis.verdicts import is_withheld
 from seedbed.core import wording
 from seedbed.core.methods import ADAPTERS
-from seedbed.core.tasks import CLASSES
+from seedbed.core.tasks import CLASSES, Task
 from seedbed.core.words import metric_name
 from seedbed.report import stability
 from seedbed.report.documents.blocks import Table
@@ -28,7 +28,7 @@ class Term:
         term: as it is listed.
         meaning: in a sentence or two.
         source: where it comes from, with a link.
-        outputs: of the tasks whose reports mean it so, classes or answers; empty: of any.
+        outputs: of the tasks whose reports mean it so, such as classes; empty: of any.
         used_with: names of `parts` that use the term; empty: every report does.
     """
 
@@ -78,14 +78,14 @@ def parts(experiment: Experiment, sources: Sources) -> set[str]:
     return {part for part, used in found.items() if used}
 
 
-def table(used: Set[str], metric: str) -> Table:
+def table(used: Set[str], task: Task) -> Table:
     """The glossary of a report that has these `parts`: term, and meaning with its source.
 
     Args:
         used: see `parts`.
-        metric: that selects.
+        task: what is reported on.
     """
-    values = {"rise": stability.RISE, "metric": metric_name(metric)}
+    values = {"rise": stability.rise(task), "metric": metric_name(task.selection)}
     rows = [
         (f"**{term.term}**", f"{wording.fill(term.meaning, **values)} {term.source}".rstrip())
         for term in terms()

@@ -13,6 +13,7 @@ from seedbed.core import wording
 from seedbed.core.bag_of_words import bag_name
 from seedbed.core.known import known
 from seedbed.core.rows import Row, grouped
+from seedbed.core.tasks import METRICS
 from seedbed.core.wording import Words
 from seedbed.core.words import code, framework_name, mean_sd
 from seedbed.report import method_comparisons, undecided
@@ -150,6 +151,7 @@ class Baseline:
 
     name: str
     metric: str
+    lower: bool
     bag: float
     beats: Sequence[str]
     level: Sequence[str]
@@ -171,7 +173,8 @@ def baseline(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baseline | N
         by_start.setdefault(_start(experiment, row), set()).add(_beside(bag, row))
     sides = {start: found.pop() if len(found) == 1 else "level" for start, found in by_start.items()}
     named = {side: [start for start, one in sides.items() if one == side] for side in BESIDE}
-    return Baseline(bag_name(rows[0]), rows[0].metric, bag, **named)
+    lower = METRICS[rows[0].metric].direction < 0
+    return Baseline(bag_name(rows[0]), rows[0].metric, lower, bag, **named)
 
 
 BESIDE = ("beats", "level", "below")
@@ -180,7 +183,9 @@ BESIDE = ("beats", "level", "below")
 def _beside(bag: float, row: SummaryRow) -> str:
     """Where a bag of words lies beside the interval of a mean, or beside a mean without one."""
     low, high = row.interval or (known(row.mean), known(row.mean))
-    return "beats" if bag > high else "below" if bag < low else "level"
+    above = "beats" if METRICS[row.metric].direction > 0 else "below"
+    below = "below" if above == "beats" else "beats"
+    return above if bag > high else below if bag < low else "level"
 
 
 def _start(experiment: Experiment, row: SummaryRow) -> str:

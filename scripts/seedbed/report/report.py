@@ -152,7 +152,7 @@ def report_blocks(
             *sections_models.flag_section(experiment.reporting),
             *provenance.provenance_section(experiment, sources, config),
         ],
-        "glossary": [glossary.table(glossary.parts(experiment, sources), experiment.task.selection)],
+        "glossary": [glossary.table(glossary.parts(experiment, sources), experiment.task)],
     }
     sections = [one for name, blocks in folded.items() for one in section(heading_text(name), blocks)]
     return [*seen, *sections]

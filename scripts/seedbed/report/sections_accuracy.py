@@ -10,7 +10,7 @@ from seedbed.core import wording
 from seedbed.core.bag_of_words import bag_name, bag_remarks
 from seedbed.core.known import known
 from seedbed.core.rows import Row, grouped
-from seedbed.core.tasks import Task
+from seedbed.core.tasks import METRICS, Task
 from seedbed.core.wording import Words
 from seedbed.core.words import (
     NOTHING,
@@ -54,7 +54,7 @@ from seedbed.report.power import power_table
 from seedbed.report.recipe_effects import recipe_effects
 from seedbed.report.sections_contrasts import direction
 from seedbed.report.sources import Sources
-from seedbed.report.stability import RISE, stability_blocks
+from seedbed.report.stability import rise, stability_blocks
 from seedbed.report.undecided import collapsed_how
 
 WORDS = Words("report/accuracy")
@@ -156,12 +156,16 @@ class Baselines:
     Attributes:
         metric: by which they have to.
         examples: of the test split.
-        majority, bag: what the majority class and the bag have of it; None without a bag.
+        constant: the answer that needs no text, such as the majority class.
+        lower: whether less of the metric is better.
+        majority, bag: what that answer and the bag have of it; None without a bag.
         bag_name: bag of words, or of characters.
-        means, below: means over seeds, of every recipe; and those of them that are below the bag's.
+        means, below: means over seeds, of every recipe; and those of them that are worse than the bag's.
     """
 
     metric: str
+    constant: str
+    lower: bool
     examples: int
     majority: float
     bag: float | None
@@ -181,16 +185,18 @@ def baselines(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baselines |
     first = rows[0]
     if first.majority_share is None:
         return None
-    bag = first.bag_of_words
+    bag, better = first.bag_of_words, METRICS[first.metric].direction
     means = [known(row.mean) for row in _cells_of(experiment, (first.dataset, first.model))]
     return Baselines(
         metric=first.metric,
+        constant=experiment.task.words.constant,
+        lower=METRICS[first.metric].direction < 0,
         examples=known(experiment.group(first)[0].test_examples),
         majority=first.majority_share,
         bag=bag,
         bag_name=bag_name(first),
         means=len(means),
-        below=0 if bag is None else sum(mean < bag for mean in means),
+        below=0 if bag is None else sum(better * mean < better * bag for mean in means),
     )
 
 
@@ -380,13 +386,14 @@ def run_warnings(experiment: Experiment) -> list[Warned]:
             experiment.confidence,
             experiment.metric,
             undecided.remedy_text(experiment, weak),
+            task,
         )
         found.append(Warned(text, [_weak(experiment, run) for run in weak]))
     if useless:
         text = WORDS.say("not_above_untrained", len(useless), undecided.remedy_text(experiment, useless))
         found.append(Warned(text, [_useless(run) for run in useless]))
     if unstable:
-        text = WORDS.say("unstable", len(unstable), RISE)
+        text = WORDS.say("unstable", len(unstable), rise(task))
         found.append(Warned(text, [_scored(experiment, run) for run in unstable]))
     return found
 
@@ -418,7 +425,8 @@ def _scored(experiment: Experiment, run: RunRow, how: str = "") -> str:
 
 def _weak(experiment: Experiment, run: RunRow) -> str:
     metric, majority = experiment.metric, undecided.majority_of(experiment, run, "all")
-    return WORDS.say("weak_run", _folder(run), metric, run.value(f"test_{metric}"), majority)
+    constant = experiment.task.words.constant
+    return WORDS.say("weak_run", _folder(run), metric, run.value(f"test_{metric}"), majority, constant)
 
 
 def _useless(run: RunRow) -> str:
@@ -444,7 +452,7 @@ def sweep_section(experiment: Experiment, sources: Sources) -> list[Block]:
     if not swept:
         return []
     collapsed = any(row.n_collapsed for row in experiment.summary)
-    note = WORDS.say("sweep_note", experiment.scored, experiment.metric, collapsed)
+    note = WORDS.say("sweep_note", experiment.scored, experiment.metric, collapsed, experiment.task)
     blocks: list[Block] = [heading("sweep"), Paragraph(note)]
     by_family = grouped(experiment.summary, *PLACE, "recipe_family")
     for number, question in enumerate(swept[:MAX_LISTED], start=1):

@@ -12,7 +12,7 @@ from seedbed.analysis.methods import is_over_means, unit_text
 from seedbed.analysis.verdicts import UNLEARNED, equivalence_word, is_withheld, verdict
 from seedbed.core import wording
 from seedbed.core.rows import Row, grouped
-from seedbed.core.tasks import CLASSES
+from seedbed.core.tasks import Task
 from seedbed.core.wording import Words
 from seedbed.core.words import (
     better,
@@ -255,7 +255,7 @@ class Notes:
     replicates: int
     intervals: bool
     several_metrics: bool
-    of_classes: bool
+    task: Task
     gains: bool
     crossed: bool
     differences: int
@@ -272,7 +272,7 @@ def notes(experiment: Experiment) -> Notes:
         replicates=experiment.reporting["statistics"]["replicates"],
         intervals=any(row["standard_error"] is not None for row in rows),
         several_metrics=len(experiment.by_metric) > 1,
-        of_classes=experiment.task.outputs == CLASSES,
+        task=experiment.task,
         gains=any(row["family"] in OF_GAINS for row in rows),
         crossed=any(map(is_over_means, rows)),
         differences=len(rows),

@@ -9,6 +9,7 @@ from seedbed.analysis.table_rows import RunRow
 from seedbed.analysis.verdicts import learned
 from seedbed.core import wording
 from seedbed.core.rows import grouped
+from seedbed.core.tasks import Task
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, short_number
 from seedbed.report.documents.blocks import Block, Bullets, Details, Paragraph, Table
@@ -21,7 +22,12 @@ MAX_OPEN = 16  # rows of a table that is not folded away
 WORDS = Words("report/stability")
 # columns of runs.csv that are counted, and their headers; a task has those that its runs know
 COUNTED = wording.data("report/titles")["counted"]
-RISE = WORDS.say("rise", RISE_SHARE, RISE_NATS)
+OF_OUTPUTS = wording.data("report/titles")["counted_of"]  # by outputs, where they are called otherwise
+
+
+def rise(task: Task) -> str:
+    """The rise of the training loss that makes a run unstable, in words."""
+    return WORDS.say("rise", RISE_SHARE, RISE_NATS, task)
 
 
 @dataclass(frozen=True)
@@ -59,11 +65,11 @@ def stability_blocks(experiment: Experiment) -> list[Block]:
     found = sweeps(experiment)
     if not found:
         return []
-    table = capped(stability_table(found), "learning_rates", "runs.csv")
+    table = capped(stability_table(found, experiment.task), "learning_rates", "runs.csv")
     many = sum(len(sweep.rates) for sweep in found) > MAX_OPEN
     return [
         heading("stability", 3),
-        Paragraph(WORDS.say("note", RISE)),
+        Paragraph(WORDS.say("note", rise(experiment.task), experiment.task)),
         Bullets(sentences(found, experiment.task.words.baseline)),
         *([Details(heading_text("every_rate"), table)] if many else table),
     ]
@@ -146,8 +152,9 @@ def failures(sweep: Sweep) -> list[tuple[float, int, int]]:
     return list(itertools.takewhile(lambda count: count[1], reversed(counts)))[::-1]
 
 
-def stability_table(found: Sequence[Sweep]) -> Table:
+def stability_table(found: Sequence[Sweep], task: Task) -> Table:
     """Counts of runs by learning rate."""
+    titles = COUNTED | OF_OUTPUTS.get(task.outputs, {})
     first = next(iter(found[0].rates.values()))[0]
     columns = [key for key in COUNTED if first[key] is not None]
     keys = ("dataset", "model", "recipe", "framework", "init", "learning_rate", "runs")
@@ -161,6 +168,6 @@ def stability_table(found: Sequence[Sweep]) -> Table:
         for sweep in found
         for rate, runs in sweep.rates.items()
     ]
-    names = [*headers("stability", *keys), *(COUNTED[key] for key in columns)]
+    names = [*headers("stability", *keys), *(titles[key] for key in columns)]
     caption = WORDS.say("caption")
     return fold(Table("stability", names, body, caption, right=range(6, len(names))), range(5))

@@ -27,7 +27,7 @@ from seedbed.analysis.verdicts import (
 from seedbed.core.known import known
 from seedbed.core.rows import TEST_SETS, Row
 from seedbed.core.seeds import FEWEST_SEEDS, independent_seeds
-from seedbed.core.tasks import Task
+from seedbed.core.tasks import METRICS, Task
 from seedbed.core.wording import Words
 from seedbed.report.experiment import Experiment
 
@@ -111,7 +111,8 @@ class Remedy:
             learned), falling, flat, or unknown.
         runs, unstable: how many there are, and how many diverged or were unstable.
         one_class: whether any run predicts one class throughout.
-        losses: mean training loss of the first and of the last epoch, in nats; None where not known.
+        loss: the metric that training makes smaller.
+        losses: its mean of the first and of the last epoch; None where not known.
         rates, epochs: of their recipes; empty where they are many or not known.
     """
 
@@ -119,6 +120,7 @@ class Remedy:
     runs: int
     unstable: int
     one_class: bool
+    loss: str
     losses: tuple[float, float] | None
     rates: tuple[float, ...]
     epochs: tuple[int, ...]
@@ -178,7 +180,8 @@ def unlearned(experiment: Experiment, runs: Sequence[RunRow], test_set: str) -> 
     elif share is not None and known(examples) < FEW_EXAMPLES:
         # on so few examples a better one may be chance
         values = [known(run.value(f"test_{metric}{TEST_SETS[test_set]}")) for run in runs]
-        kind = "by_chance" if max(values) > share else kind
+        better = METRICS[metric].direction
+        kind = "by_chance" if max(better * value for value in values) > better * share else kind
     return Unlearned(
         kind=kind,
         task=experiment.task,
@@ -240,6 +243,7 @@ def remedy(experiment: Experiment, runs: Sequence[RunRow]) -> Remedy:
         runs=len(runs),
         unstable=unstable,
         one_class=any(map(is_one_class, runs)),
+        loss=experiment.task.loss,
         losses=losses,
         rates=_settings(experiment, runs, "learning_rate"),
         epochs=_settings(experiment, runs, "epochs"),
@@ -264,7 +268,10 @@ def _weak_bag(experiment: Experiment, runs: Sequence[RunRow], test_set: str) -> 
     dataset = runs[0].dataset
     rows = [row for row in experiment.summary if row.dataset == dataset and row.test_set == test_set]
     bag = rows[0].bag_of_words if rows else None
-    return None if bag is None or share is None or bag > share else bag
+    if bag is None or share is None:
+        return None
+    better = METRICS[experiment.metric].direction
+    return None if better * bag > better * share else bag
 
 
 def reasons(found: Unlearned) -> list[str]:
@@ -325,8 +332,8 @@ def is_before_holm(row: Row) -> bool:
 
 def collapsed_how(task: Task, run: RunRow) -> str:
     """How a run collapsed, with the split: predicts one class on validation and test."""
-    splits, answers = _splits_same(run), task.writes_answers
-    return WORDS.say("collapsed_how", bool(run.diverged), splits, _alone(run, splits), answers)
+    splits = _splits_same(run)
+    return WORDS.say("collapsed_how", bool(run.diverged), splits, _alone(run, splits), task)
 
 
 def on_validation_alone(run: RunRow) -> bool:

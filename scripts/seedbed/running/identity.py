@@ -57,6 +57,7 @@ SHARED = {
     "token_ids": "training/token_ids.py",
     "training_state": "training/training_state.py",
     "truncation": "core/truncation.py",
+    "value_metrics": "core/value_metrics.py",
 }
 # fields of a task that may change a number; the others are words and files
 TRAINED = ("name", "outputs", "metrics", "selection", "tie_break", "final")
@@ -66,6 +67,7 @@ KINDS = (
     "fairseq classification", "transformers classification", "transformers classification adapter",
     "transformers generation", "transformers generation adapter", "fused classification",
     "transformers multilabel", "transformers multilabel adapter",
+    "fairseq regression", "transformers regression", "transformers regression adapter",
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from seedbed.core.tasks import TASKS, Task
 from seedbed.running import identity, trainers
 from seedbed.running.trainers import Trainer
 
-# files of the weights and of binarized data that count for the identity, besides .bin and .idx
+# files of the weights and of binarized data that count for the identity, besides .bin, .idx and .label
 IDENTITY_FILES = ("model.pt", "dict.txt", "model.safetensors", "config.json")
 # the defaults of `training_checkpoints`, repeated so that jobs do not import pydantic
 PACE = {"interval": 60, "max_share": 0.02}
@@ -135,13 +135,13 @@ class Job:
         names = IDENTITY_FILES + self.task.files_read
         for name, folder in (("weights", self.weights), ("binarized", self.binarized)):
             for path in sorted(folder.rglob("*")) if folder else ():
-                if path.name in names or path.suffix in (".bin", ".idx"):
+                if path.name in names or path.suffix in (".bin", ".idx", ".label"):
                     yield f"{name}/{path.relative_to(folder)}", path
 
 
 def head_size(names: Sequence[str]) -> int:
-    """Outputs of the head of an encoder: one for each of the named classes."""
-    return len(names)
+    """Outputs of the head of an encoder: one for each of the named classes, and one for a number."""
+    return len(names) or 1
 
 
 def has_planned_updates(record: Mapping[str, Any]) -> bool:

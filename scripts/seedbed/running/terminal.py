@@ -46,8 +46,9 @@ _STAGES = {
     "fetching the sources": ("fetch_source",),
     "preparing data and models": (
         "prepare", "prepare_questions", "tokenize_texts", "tokenize_for_encoder", "tokenize_prompts",
-        "binarize", "bag_of_words", "convert_checkpoint", "convert_encoder", "convert_causal_model", "audit",
-        "check_limits", "count_parameters", "count_trainable", "print_architecture", "print_encoder",
+        "binarize", "binarize_numbers", "bag_of_words", "convert_checkpoint", "convert_encoder",
+        "convert_causal_model", "audit", "check_limits", "count_parameters", "count_trainable",
+        "print_architecture", "print_encoder",
     ),
     "comparing the model's outputs in both frameworks": ("check_parity",),
     "making tables, figures and report": (

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, TASKS
+from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, TASKS, VALUES
 
 PACKING = {"packing": "training/packing.py"}
-HEADS = PACKING | {"objectives": "training/objectives.py"}
+HEADS = PACKING | {"objectives": "training/objectives.py", "targets": "training/targets.py"}
 TRANSFORMERS = {
     "initial_models": "training/initial_models.py",
     "training_methods": "training/methods.py",
@@ -51,6 +51,22 @@ FUSED = Trainer(
     },
     together=True,
 )
+# encoders with a head
+FAIRSEQ = Trainer(
+    "fairseq",
+    "seedbed.training.fairseq.trainer",
+    HEADS
+    | {
+        "adam": "training/fairseq/adam.py",
+        "composition": "training/fairseq/composition.py",
+        "launcher": "models/fairseq_launcher.py",
+        "fairseq_packed": "training/fairseq/packed.py",
+        "resuming": "training/fairseq/resuming.py",
+        "seedbed_plugin": "training/fairseq/seedbed_plugin/__init__.py",
+        "session": "training/fairseq/session.py",
+        "fairseq_trainer": "training/fairseq/trainer.py",
+    },
+)
 ENCODERS = Trainer(
     "transformers",
     "seedbed.training.transformers.classifier",
@@ -65,23 +81,11 @@ ENCODERS = Trainer(
 LABEL_SET_CODE = {"label_sets": "training/label_sets.py", "set_metrics": "core/set_metrics.py"}
 # by framework and kind of outputs
 TRAINERS = {
-    ("fairseq", CLASSES): Trainer(
-        "fairseq",
-        "seedbed.training.fairseq.trainer",
-        HEADS
-        | {
-            "adam": "training/fairseq/adam.py",
-            "composition": "training/fairseq/composition.py",
-            "launcher": "models/fairseq_launcher.py",
-            "fairseq_packed": "training/fairseq/packed.py",
-            "resuming": "training/fairseq/resuming.py",
-            "seedbed_plugin": "training/fairseq/seedbed_plugin/__init__.py",
-            "session": "training/fairseq/session.py",
-            "fairseq_trainer": "training/fairseq/trainer.py",
-        },
-    ),
+    ("fairseq", CLASSES): FAIRSEQ,
+    ("fairseq", VALUES): FAIRSEQ,
     ("transformers", CLASSES): ENCODERS,
     ("transformers", LABEL_SETS): replace(ENCODERS, code=ENCODERS.code | LABEL_SET_CODE),
+    ("transformers", VALUES): ENCODERS,
     ("transformers", ANSWERS): Trainer(
         "transformers",
         "seedbed.training.transformers.causal",

@@ -14,7 +14,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedModel
 
 from seedbed.core.errors import SeedbedError
-from seedbed.core.tasks import LABEL_SETS, TASKS
+from seedbed.core.tasks import LABEL_SETS, TASKS, VALUES
 from seedbed.models.auto_classifiers import in_head
 from seedbed.training import initialisation
 from seedbed.training.differences import Difference, difference
@@ -33,7 +33,7 @@ UNLISTED = {"deberta": ("cls_dropout",), "deberta-v2": ("cls_dropout",)}  # read
 
 
 # by a task's outputs: Transformers' name of the problem, where it is none of classes
-PROBLEM_TYPES = {LABEL_SETS: "multi_label_classification"}
+PROBLEM_TYPES = {LABEL_SETS: "multi_label_classification", VALUES: "regression"}
 
 
 def head_config(run: Mapping[str, Any], size: int) -> dict[str, Any]:

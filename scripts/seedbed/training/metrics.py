@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from seedbed.core import class_metrics
-from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, Task
+from seedbed.core import class_metrics, value_metrics
+from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, VALUES, Task
 from seedbed.training import label_sets
+from seedbed.training.targets import Scale
 
 Measure = Callable[[np.ndarray, np.ndarray], dict[str, float]]
 
@@ -60,6 +61,31 @@ def classification_metrics(
     return {name: found[name] for name in metrics}
 
 
+def regression_metrics(
+    outputs: np.ndarray, labels: np.ndarray, metrics: Sequence[str], scale: Scale
+) -> dict[str, float]:
+    """Metrics of numbers, in the unit of the labels; of the mean squared error, in its square.
+
+    An output that is not finite gives an error of NaN and correlations of 0.
+
+    Args:
+        outputs: array of shape (examples, 1): numbers on the scale of the training.
+        labels: (examples,).
+        metrics: names, see `METRICS`.
+        scale: that of the training.
+
+    Raises:
+        ValueError: no example, or shapes that do not match.
+    """
+    labels = np.asarray(labels, dtype=np.float64)
+    if np.shape(outputs) != (len(labels), 1) or len(labels) == 0:
+        raise ValueError(f"outputs of shape {np.shape(outputs)} do not fit labels of shape {labels.shape}")
+    predicted = scale.restored(outputs[:, 0])
+    if not np.isfinite(predicted).all():
+        return {name: float("nan") if name == "mse" else 0.0 for name in metrics}
+    return {name: float(value_metrics.value(name, labels, predicted[None])[0]) for name in metrics}
+
+
 def token_metrics(outputs: np.ndarray, tokens: np.ndarray) -> dict[str, float]:
     """Loss (nats per token), perplexity and token accuracy (a fraction) over all answer tokens of a split.
 
@@ -93,6 +119,10 @@ def _of_classes(task: Task, about: Mapping[str, Any]) -> Measure:
     return functools.partial(classification_metrics, metrics=task.metrics, classes=classes)
 
 
+def _of_values(task: Task, about: Mapping[str, Any]) -> Measure:
+    return functools.partial(regression_metrics, metrics=task.metrics, scale=Scale.of(about))
+
+
 def _of_answers(task: Task, about: Mapping[str, Any]) -> Measure:
     return token_metrics
 
@@ -101,6 +131,7 @@ def _of_answers(task: Task, about: Mapping[str, Any]) -> Measure:
 MEASURES: dict[str, Callable[[Task, Mapping[str, Any]], Measure]] = {
     CLASSES: _of_classes,
     LABEL_SETS: label_sets.measure,
+    VALUES: _of_values,
     ANSWERS: _of_answers,
 }
 

@@ -6,10 +6,11 @@ from typing import Any, Protocol
 import torch
 import torch.nn.functional as F
 
-from seedbed.core.tasks import CLASSES, LABEL_SETS
+from seedbed.core.tasks import CLASSES, LABEL_SETS, VALUES
 from seedbed.running.jobs import Job
 from seedbed.training.class_weights import class_weights, mean_loss
 from seedbed.training.label_sets import Labelling
+from seedbed.training.targets import Scale
 
 
 class Objective(Protocol):
@@ -46,7 +47,29 @@ class Classifying:
         return F.cross_entropy(outputs, labels, weight=self._weights, reduction="sum")
 
 
-OBJECTIVES: dict[str, Any] = {CLASSES: Classifying, LABEL_SETS: Labelling}  # by a task's outputs
+class Regressing:
+    """The squared error of numbers on the scale of the training.
+
+    Args:
+        job: the run.
+        labels: numbers of the training split.
+        device: of the batches.
+    """
+
+    def __init__(self, job: Job, labels: Sequence[float], device: torch.device):
+        self._scale = Scale.of(job.about_labels)
+
+    def mean(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """See `Objective`."""
+        return F.mse_loss(outputs.squeeze(1), self._scale.scaled(labels))
+
+    def summed(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """See `Objective`."""
+        return F.mse_loss(outputs.squeeze(1), self._scale.scaled(labels), reduction="sum")
+
+
+# by a task's outputs
+OBJECTIVES: dict[str, Any] = {CLASSES: Classifying, LABEL_SETS: Labelling, VALUES: Regressing}
 
 
 def of(job: Job, labels: Sequence[Any], device: torch.device) -> Objective:

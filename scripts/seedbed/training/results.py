@@ -1,6 +1,7 @@
 """A run's results: predictions of the selected weights, run.json, and the publication of the run folder."""
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,12 +13,13 @@ from seedbed.config.runs import RUN_KEYS
 from seedbed.core import files
 from seedbed.core.commits import git_commit
 from seedbed.core.errors import SeedbedError
-from seedbed.core.tasks import CLASSES, LABEL_SETS
+from seedbed.core.tasks import CLASSES, LABEL_SETS, VALUE_COLUMNS, VALUES
 from seedbed.running import publishing
 from seedbed.running.jobs import PREDICTED, Job
 from seedbed.training import graphs, hardware
 from seedbed.training.label_sets import Labelled
 from seedbed.training.recording import Recorder, prediction_rows
+from seedbed.training.targets import Scale
 from seedbed.training.token_ids import Split
 
 log = logging.getLogger(__name__)
@@ -83,8 +85,59 @@ class Classified:
         return {"majority_share": {"test": float(counts.max() / counts.sum())}, "label_names": self._names}
 
 
+class Valued:
+    """Predicted numbers.
+
+    Args:
+        job: the run.
+        predict: maps token ids to numbers on the scale of the training, shape (examples, 1).
+    """
+
+    columns = VALUE_COLUMNS
+
+    def __init__(self, job: Job, predict: Callable[[Sequence[Sequence[int]]], np.ndarray]):
+        self._predict, self._scale = predict, Scale.of(job.about_labels)
+
+    def outputs(self, split: Split) -> np.ndarray:
+        """Numbers on the scale of the training, (examples, 1)."""
+        return self._predict(split.ids)
+
+    def compared(self, outputs: np.ndarray) -> np.ndarray:
+        """All outputs."""
+        return outputs
+
+    def final(self, split: Split) -> tuple[dict[str, float], None]:
+        """No further metrics: all are measured in each evaluation."""
+        return {}, None
+
+    def rows(self, name: str, split: Split, outputs: np.ndarray, details: None) -> list[dict[str, Any]]:
+        """One row per example: label and prediction with all digits, in the unit of the labels."""
+        predicted = self._scale.restored(outputs[:, 0]).tolist()
+        return [
+            {
+                "split": name,
+                "example": example,
+                "label": repr(float(label)),
+                "prediction": repr(value) if math.isfinite(value) else None,
+            }
+            for example, label, value in zip(split.examples, split.labels, predicted, strict=True)
+        ]
+
+    def about(self, splits: Mapping[str, Split]) -> dict[str, Any]:
+        """The scale of the training; no classes."""
+        return {
+            "majority_share": None,
+            "label_names": [],
+            "targets": {"mean": self._scale.mean, "sd": self._scale.sd},
+        }
+
+
 # by a task's outputs: predictors of an encoder with a head
-PREDICTORS: dict[str, Callable[..., Predictor]] = {CLASSES: Classified, LABEL_SETS: Labelled}
+PREDICTORS: dict[str, Callable[..., Predictor]] = {
+    CLASSES: Classified,
+    LABEL_SETS: Labelled,
+    VALUES: Valued,
+}
 
 
 def predictor_of(job: Job, predict: Callable[[Sequence[Sequence[int]]], np.ndarray]) -> Predictor:

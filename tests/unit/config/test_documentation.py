@@ -94,7 +94,7 @@ def test_config_files_pass_the_schema(path):
         (("grid", "seeds"), {"init": [0]}),
         (("grid", "seeds"), [0, 0]),
         (("grid", "frameworks"), ["fairseq", "fairseq"]),
-        (("datasets", "reviews_fr", "task"), "regression"),
+        (("datasets", "reviews_fr", "task"), "token_classification"),
         (("datasets", "reviews_fr", "labels"), ["a"]),
         (("datasets", "a b"), {}),
         (("recipes", "demo", "epochs"), 0),

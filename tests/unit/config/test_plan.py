@@ -230,7 +230,7 @@ def test_the_table_of_trainable_parameters_is_there_for_adapters_alone(questions
     plan = Plan(copy.deepcopy(questions))
     assert plan.trainable_table == [f"{plan.experiment_folder}/trainable_parameters.csv"]
     assert plan.adapters.keys() == {"adapter", "packed"}
-    assert plan.classes is None
+    assert plan.head_size is None
     questions["recipes"]["adapter"]["learning_rate"] = 1e-3
     assert Plan(copy.deepcopy(questions)).adapters == plan.adapters  # it trains the same parameters
     questions["grid"]["recipes"] = ["none", "whole"]
@@ -239,7 +239,7 @@ def test_the_table_of_trainable_parameters_is_there_for_adapters_alone(questions
 
 def test_the_heads_of_classifiers_have_the_classes_of_the_dataset(raw):
     raw["datasets"]["reviews_fr"] |= {"labels": [0, 1, 2], "label_names": None}
-    assert Plan(raw).classes == 3
+    assert Plan(raw).head_size == 3
 
 
 def test_no_name_of_one_task_matches_the_rules_of_the_other(questions):

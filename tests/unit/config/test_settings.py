@@ -172,12 +172,13 @@ def test_spaces_around_a_label_do_not_count_and_forms_of_unicode_are_one(raw):
     assert "a label is repeated" in refused(raw)
 
 
-@pytest.mark.parametrize("task", ["regression", "token_classification", "nli", ["a"]])
+@pytest.mark.parametrize("task", ["multilabel", "token_classification", "nli", ["a"]])
 def test_an_unknown_task_is_told_which_there_are(raw, task):
     raw["datasets"]["reviews_fr"]["task"] = task
     message = refused(raw)
     assert "did you mean" not in message
-    assert "give classification (one of several labels for a text) or generation" in message
+    assert "give classification (one of several labels for a text) " in message
+    assert " or regression (a number for a text)" in message
 
 
 BLOCKS = ("sources", "datasets", "models", "recipes")

@@ -22,7 +22,7 @@ def test_what_a_task_declares_holds_together(task):
     assert {task.selection, task.tie_break} <= set(task.metrics) <= set(METRICS)
     assert set(task.reported) <= {*task.metrics, *task.final}
     assert set(task.counted) <= {*task.metrics, *task.final}
-    assert callable(measure_of(task))
+    assert callable(measure_of(task, {"labels": ["a", "b"], "mean": 0.0, "sd": 1.0}))
     assert {metric for _, metric in task.curves} <= set(task.metrics)
     assert set(task.figure_titles) <= {spec.name for spec in registry.FIGURES}
     assert "full" in task.methods

@@ -1,8 +1,19 @@
 """The bag of words: what it learns, how it chooses, what it reports."""
 
+import numpy as np
 import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import Ridge
 
-from seedbed.data.baselines import INVERSE_REGULARISATION, bag_of_words, features_of, majority_share
+from seedbed.core import value_metrics
+from seedbed.data.baselines import (
+    INVERSE_REGULARISATION,
+    PENALTIES,
+    bag_of_words,
+    bag_of_words_for_numbers,
+    features_of,
+    majority_share,
+)
 
 
 def examples(*pairs):
@@ -133,3 +144,44 @@ def test_a_bag_that_cannot_be_made_is_left_out_with_the_reason(texts, reason, ca
         ),
     ]
     assert caplog.messages == [f"no bag of words: {reason}"]
+
+
+def numbered_texts(size, seed):
+    rng = np.random.default_rng(seed)
+    words = ["bon", "beau", "nul", "laid", "livre", "roman", "texte"]
+    worth = {"bon": 2, "beau": 1, "nul": -2, "laid": -1}
+    texts = [" ".join(rng.choice(words, 8)) for _ in range(size)]
+    return examples(*((text, sum(worth.get(word, 0) for word in text.split()) + 10.0) for text in texts))
+
+
+def test_numbers_are_predicted_by_ridge_regression_of_each_penalty():
+    splits = {
+        "train": numbered_texts(60, 0),
+        "validation": numbered_texts(20, 1),
+        "test": numbered_texts(30, 2),
+    }
+    found = values(bag_of_words_for_numbers(splits, {"x-0", "x-5"}))
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
+    inputs = vectorizer.fit_transform([row["text"] for row in splits["train"]])
+    labels = {split: np.array([row["label"] for row in of]) for split, of in splits.items()}
+    tested = vectorizer.transform([row["text"] for row in splits["test"]])
+    clean = np.array([index not in (0, 5) for index in range(30)])
+    for alpha in PENALTIES:
+        model = Ridge(alpha=alpha, solver="cholesky").fit(inputs.toarray(), labels["train"])
+        predicted = model.predict(tested).round(9)
+        for metric in ("pearson", "spearman", "mse"):
+            for ending, kept in (("", slice(None)), ("_without_leaks", clean)):
+                expected = value_metrics.value(metric, labels["test"][kept], predicted[None, kept])[0]
+                told = found["test", f"{metric}{ending} alpha={alpha:g}"]
+                assert told == pytest.approx(expected, abs=1e-3)
+    assert len(found) == 9 * len(PENALTIES)  # three metrics on validation, on test, and without leaks
+
+
+def test_numbers_without_a_word_leave_the_bag_out():
+    texts = examples(("", 1.0), ("", 2.0), ("", 3.0))
+    (row,) = bag_of_words_for_numbers(dict.fromkeys(("train", "validation", "test"), texts))
+    assert (row["split"], row["metric"], row["value"]) == (
+        "train",
+        "left_out",
+        "all training texts are empty",
+    )

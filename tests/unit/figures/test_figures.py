@@ -634,7 +634,7 @@ def test_the_band_stops_where_a_seed_has_no_value():
         for step in (1, 2, 3)
     ]
     figure, axis = plt.subplots()
-    curves._draw_curves(axis, rows, base.LOOKS["random"], 0.95, 0.0, 100)
+    curves._draw_curves(axis, rows, base.LOOKS["random"], 0.95, 0.0, "accuracy")
     assert list(axis.lines[-1].get_xdata()) == [1, 3]
     assert len(axis.lines) == 3
     plt.close(figure)

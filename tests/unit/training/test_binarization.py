@@ -3,7 +3,7 @@
 import pytest
 
 from seedbed.core.errors import SeedbedError
-from seedbed.core.files import read_json, write_json, write_jsonl
+from seedbed.core.files import read_json, read_jsonl, write_json, write_jsonl
 from seedbed.training.fairseq.binarization import binarize, load_dictionary
 
 WORDS = ["▁le", "▁la", "▁un", "e", "."]  # ids 4 to 8
@@ -142,3 +142,35 @@ def test_a_path_with_a_comma(data, tmp_path_factory):
     error = refused(odd)
     assert error.what == "fairseq-preprocess reads a comma in a path as the end of the path"
     assert "whose path has no comma" in error.hint
+
+
+@pytest.fixture
+def numbers(data):
+    """The same texts with numbers to predict."""
+    write_json(data / "labels.json", {"mean": 1.5, "sd": 0.5})
+    marks = [0.1, 2.0, -3.25, 1e-05]
+    for split in SPLITS:
+        (data / f"{split}.label").write_text("".join(f"{mark!r}\n" for mark in marks))
+        rows = read_jsonl(data / f"{split}.jsonl")
+        write_jsonl(data / f"{split}.jsonl", [row | {"label": m} for row, m in zip(rows, marks, strict=True)])
+    return data
+
+
+def test_fairseq_reads_numbers_as_they_are(numbers):
+    summary = run(numbers)
+    assert summary.keys() == {"splits"}
+    from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
+
+    settings = SentencePredictionConfig(data=str(numbers / "binarized"), num_classes=1, init_token=0)
+    settings.no_shuffle, settings.regression_target, settings.seed = True, True, 1
+    settings.max_positions = 40
+    task = SentencePredictionTask.setup_task(settings)
+    found = task.load_dataset("valid")
+    assert [found[index]["target"] for index in range(4)] == [[0.1], [2.0], [-3.25], [1e-05]]
+
+
+def test_another_number_is_an_error(numbers):
+    (numbers / "test.label").write_text("0.1\n2.0\n-3.25\n1e-06\n")
+    error = refused(numbers)
+    assert "wrong numbers" in error.what
+    assert "line 4" in error.where

@@ -10,9 +10,12 @@ METRIC_COLUMNS = ("step", "epoch", "split", "metric", "value", "learning_rate", 
 ANSWER_COLUMNS = (
     "split", "example", "tokens", "loss", "token_accuracy", "exact_match", "f1", "reference", "answer",
 )  # fmt: skip
+# of a run's predictions.csv if the task's outputs are values
+VALUE_COLUMNS = ("split", "example", "label", "prediction")
 # beside these: examples of one group share a text and are no independent evidence; a file may lack it
 GROUP_COLUMN = "group"
 FRACTION, NATS, PERPLEXITY, CORRELATION = "fraction", "nats", "perplexity", "correlation"
+SQUARES = "squares"  # of the unit of the labels
 # before the label of a class, in the name of the class's F1
 F1_OF = "f1_of_"
 
@@ -59,5 +62,8 @@ METRICS = _Metrics(
         "mcc": Metric(+1, CORRELATION, "Matthews correlation"),
         "micro_f1": Metric(+1, FRACTION, "micro-F1"),
         "subset_accuracy": Metric(+1, FRACTION, "subset accuracy"),
+        "pearson": Metric(+1, CORRELATION, "Pearson correlation"),
+        "spearman": Metric(+1, CORRELATION, "Spearman correlation"),
+        "mse": Metric(-1, SQUARES, "MSE"),
     }
 )

@@ -1,8 +1,8 @@
 """A task as plain data: all differences between tasks.
 
 Code asks for these fields and never for a task's name. Each kind of output (`CLASSES`, `LABEL_SETS`,
-`ANSWERS`) has its own code to train, measure and read it, in a module of each package that a table by kind of
-output names; a task with a new kind of output needs such code, too.
+`VALUES`, `ANSWERS`) has its own code to train, measure and read it, in a module of each package that a table
+by kind of output names; a task with a new kind of output needs such code, too.
 """
 
 from collections.abc import Mapping
@@ -13,6 +13,7 @@ from seedbed.core.tasks.metrics import METRICS
 
 CLASSES = "classes"  # one of several classes, with a probability for each
 LABEL_SETS = "label_sets"  # any number of several labels, with a probability for each
+VALUES = "values"  # a number
 ANSWERS = "answers"  # a text that the model writes, and the loss of each token of the reference
 ENCODER = "encoder"  # models with a head on an encoder; their datasets are labelled texts with a labels.json
 CAUSAL = "causal"  # models that write; their datasets are questions
@@ -54,7 +55,7 @@ class Task:
     Attributes:
         name: its name in the config.
         meaning: the predicted output, for messages.
-        outputs: CLASSES, LABEL_SETS or ANSWERS.
+        outputs: CLASSES, LABEL_SETS, VALUES or ANSWERS.
         model: ENCODER or CAUSAL.
 
         metrics: measured at every evaluation, from the model's outputs.
@@ -138,10 +139,11 @@ class Task:
         if metric is None:
             return self
         reported = (metric, *(name for name in self.choices if name != metric))
-        curves = tuple((split, metric if name == self.selection else name) for split, name in self.curves)
+        renamed = ((split, metric if name == self.selection else name) for split, name in self.curves)
+        curves = tuple(dict.fromkeys(renamed))
         return replace(
             self,
-            metrics=(*reported, self.tie_break),
+            metrics=tuple(dict.fromkeys((*reported, self.tie_break))),
             selection=metric,
             reported=reported,
             counted=reported,

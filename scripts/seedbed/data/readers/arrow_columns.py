@@ -113,7 +113,7 @@ def _labels_of(file: SourceFile, feature: Any, definition: Mapping[str, Any]) ->
 def _names_of(file: SourceFile, feature: Any, definition: Mapping[str, Any]) -> Callable[[Any], Any]:
     """A function that turns an integer of a ClassLabel into its name, if the config declares names."""
     names = getattr(feature, "names", None)
-    if names is None:
+    if names is None or "labels" not in definition:
         return lambda value: value
     declared = set(map(spelling.normal, declared_values(definition)))
     if not declared <= set(map(spelling.normal, names)):

@@ -32,36 +32,53 @@ def binarize(
 
     Args:
         pieces: pieces of each split (train, validation, test), separated by spaces.
-        labels: class index of each example, one per line, of each split.
+        labels: class index or number of each example, one per line, of each split.
         tokens: the expected token ids of each split, from tokenize_texts.
         dictionary: the checkpoint's dict.txt.
-        classes: labels.json of the dataset; class k of the head is its k-th label.
+        classes: labels.json of the dataset; class k of the head is its k-th label. Without labels, those of
+            the examples are numbers, which fairseq reads as text.
         output: the folder.
 
-    Returns the content of binarized.json: the number of classes, texts and tokens (with `</s>`) by split.
+    Returns the content of binarized.json: the number of classes, if there are any; texts and tokens (with
+        `</s>`) by split.
 
     Raises:
         SeedbedError: fairseq reads back other token ids or labels.
     """
     output = Path(output)
-    count = len(read_json(classes)["labels"])
+    count = len(read_json(classes).get("labels", ()))
     ready = output.with_name(f".{output.name}.part")
     shutil.rmtree(ready, ignore_errors=True)
     ready.mkdir(parents=True)
     try:
-        label_dictionary = ready / "classes.txt"
-        # one symbol a class in the declared order: left alone, fairseq numbers labels by how often they occur
-        write_text(label_dictionary, "".join(f"{index} 1\n" for index in range(count)))
         run_preprocess(pieces, dictionary, ready / "input0")
-        run_preprocess(labels, label_dictionary, ready / "label")
-        label_dictionary.unlink()
-        summary = {"classes": count, "splits": check_binarized(ready, tokens, count)}
+        if count:
+            _binarize_classes(labels, count, ready)
+        else:
+            _copy_numbers(labels, ready / "label")
+        of_classes = {"classes": count} if count else {}
+        summary = {**of_classes, "splits": check_binarized(ready, tokens, count)}
         write_json(ready / "binarized.json", summary)
         publish_folder(ready, output)
     finally:
         shutil.rmtree(ready, ignore_errors=True)
     log.info("binarized: %s", summary)
     return summary
+
+
+def _binarize_classes(labels: Mapping[str, str | Path], count: int, ready: Path) -> None:
+    label_dictionary = ready / "classes.txt"
+    # one symbol a class in the declared order: left alone, fairseq numbers labels by how often they occur
+    write_text(label_dictionary, "".join(f"{index} 1\n" for index in range(count)))
+    run_preprocess(labels, label_dictionary, ready / "label")
+    label_dictionary.unlink()
+
+
+def _copy_numbers(labels: Mapping[str, str | Path], folder: Path) -> None:
+    """fairseq reads numbers to predict as text, from SPLIT.label."""
+    folder.mkdir()
+    for split, name in FAIRSEQ_SPLITS.items():
+        shutil.copyfile(labels[split], folder / f"{name}.label")
 
 
 def run_preprocess(texts: Mapping[str, str | Path], dictionary: str | Path, folder: Path) -> None:
@@ -105,7 +122,12 @@ def _without_log_file(logger: logging.Logger, folder: Path) -> Iterator[None]:
 def check_binarized(
     folder: Path, tokens: Mapping[str, str | Path], classes: int
 ) -> dict[str, dict[str, int]]:
-    """Read input0/ and label/ with fairseq's own loader and compare them with the token ids and classes.
+    """Read input0/ and label/ with fairseq's own loader and compare them with the token ids and labels.
+
+    Args:
+        folder: with input0/ and label/.
+        tokens: the expected token ids and labels of each split.
+        classes: how many there are; 0 where labels are numbers.
 
     Returns texts and tokens by split.
 
@@ -113,20 +135,32 @@ def check_binarized(
         SeedbedError: an example differs; the error names the first one.
     """
     counts = {}
-    inputs, labels = load_dictionary(folder / "input0"), load_dictionary(folder / "label")
+    inputs = load_dictionary(folder / "input0")
     for split, name in FAIRSEQ_SPLITS.items():
         rows = read_jsonl(tokens[split])
         read = _read(folder / "input0" / name, inputs)
         # fairseq puts <s> before a text only in training (--init-token 0)
         _compare(split, "token ids", [row["ids"][1:] for row in rows], read, tokens[split])
-        read_classes = [
-            [number - labels.nspecial for number in ids[:-1]]
-            for ids in _read(folder / "label" / name, labels)
-        ]
-        _compare(split, "classes", [[row["label"]] for row in rows], read_classes, tokens[split])
-        _check_classes(split, read_classes, classes, tokens[split])
+        expected = [[row["label"]] for row in rows]
+        if classes:
+            read_classes = _read_classes(folder / "label", name)
+            _compare(split, "classes", expected, read_classes, tokens[split])
+            _check_classes(split, read_classes, classes, tokens[split])
+        else:
+            _compare(split, "numbers", expected, _read_numbers(folder / "label", name), tokens[split])
         counts[split] = {"texts": len(rows), "tokens": sum(map(len, read))}
     return counts
+
+
+def _read_classes(folder: Path, name: str) -> list[list[int]]:
+    labels = load_dictionary(folder)
+    return [[number - labels.nspecial for number in ids[:-1]] for ids in _read(folder / name, labels)]
+
+
+def _read_numbers(folder: Path, name: str) -> list[list[float]]:
+    """As fairseq's sentence_prediction reads them with --regression-target."""
+    lines = (folder / f"{name}.label").read_text(encoding="utf-8").splitlines()
+    return [[float(value) for value in line.split()] for line in lines]
 
 
 def load_dictionary(folder: Path) -> Any:
@@ -147,7 +181,7 @@ def _read(prefix: Path, dictionary: Any) -> list[list[int]]:
 
 
 def _compare(
-    split: str, what: str, expected: Sequence[Sequence[int]], read: Sequence[Sequence[int]], where: str | Path
+    split: str, what: str, expected: Sequence[Sequence[Any]], read: Sequence[Sequence[Any]], where: str | Path
 ) -> None:
     if len(expected) != len(read):
         raise SeedbedError(

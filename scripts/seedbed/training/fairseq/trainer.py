@@ -20,6 +20,7 @@ from fairseq import checkpoint_utils  # noqa: E402
 
 from seedbed.core import files  # noqa: E402
 from seedbed.core.errors import SeedbedError  # noqa: E402
+from seedbed.core.tasks import CLASSES, VALUES  # noqa: E402
 from seedbed.running.jobs import Job  # noqa: E402
 from seedbed.training import adapter_parameters, differences, hardware, results, token_ids  # noqa: E402
 from seedbed.training.fairseq import session as sessions  # noqa: E402
@@ -129,12 +130,20 @@ def _fairseq_train(command: list[str], session: Session) -> None:
         check_updates(session.step, session.recorder.total_updates)
 
 
+# by a task's outputs: the metric by which fairseq would keep a checkpoint, and flags
+LABELS = {
+    CLASSES: ("accuracy", ["--maximize-best-checkpoint-metric"]),
+    VALUES: ("loss", ["--regression-target"]),
+}
+
+
 def arguments(session: Session) -> list[str]:
     """The command line of `fairseq-train` for a run."""
     job, recorder = session.job, session.recorder
     run, settings, total = job.run, job.settings, recorder.total_updates
     shape = files.read_json(job.model)
     beta1, beta2 = settings["adam_betas"]
+    best, of_labels = LABELS[job.task.outputs]
     options = {
         "--user-dir": os.path.relpath(PLUGIN),  # relative, since run.json records the command
         "--task": "seedbed_sentence_prediction",
@@ -173,14 +182,14 @@ def arguments(session: Session) -> list[str]:
         "--max-update": total,
         "--seed": run["data_seed"],
         "--valid-subset": ",".join(SUBSETS[split] for split in job.evaluated),
-        "--best-checkpoint-metric": "accuracy",
+        "--best-checkpoint-metric": best,
         "--num-workers": 0,
         "--distributed-world-size": 1,
         "--save-dir": job.work / "fairseq",
         "--log-format": "simple",
         "--log-interval": 100,
     }
-    flags = ["--maximize-best-checkpoint-metric", "--no-save", "--no-progress-bar"]
+    flags = [*of_labels, "--no-save", "--no-progress-bar"]
     if run["init"] == "pretrained":
         options["--restore-file"] = session.checkpoint
         flags += ["--reset-optimizer", "--reset-dataloader", "--reset-meters", "--reset-lr-scheduler"]

@@ -180,12 +180,12 @@ class Task(SentencePredictionTask):
 
 @register_criterion("seedbed_sentence_prediction", dataclass=CriterionConfig)
 class Criterion(SentencePredictionCriterion):
-    """Cross-entropy of fairseq's sentence_prediction, with the logits given to the session."""
+    """The loss of fairseq's sentence_prediction, with the outputs given to the session."""
 
     def forward(
         self, model: Any, sample: dict[str, Any], reduce: bool = True
     ) -> tuple[Any, int, dict[str, Any]]:
-        """Loss summed over the batch (nats), its number of examples, and fairseq's logging output."""
+        """Loss summed over the batch, its number of examples, and fairseq's logging output."""
         logits, _ = model(
             **sample["net_input"], features_only=True, classification_head_name=self.classification_head_name
         )
@@ -197,6 +197,7 @@ class Criterion(SentencePredictionCriterion):
             "ntokens": sample["ntokens"],
             "nsentences": labels.numel(),
             "sample_size": labels.numel(),
-            "ncorrect": (logits.argmax(dim=1) == labels).sum(),
         }
+        if not self.regression_target:
+            output["ncorrect"] = (logits.argmax(dim=1) == labels).sum()
         return loss, labels.numel(), output

@@ -1,0 +1,53 @@
+"""A number for a text, such as a mark out of 10."""
+
+from seedbed.core.tasks.task import ENCODER, VALUES, Task, Words
+
+TASK = Task(
+    name="regression",
+    meaning="a number for a text",
+    outputs=VALUES,
+    model=ENCODER,
+    metrics=("pearson", "spearman", "mse"),
+    loss="mse",
+    selection="pearson",
+    tie_break="mse",
+    final=(),
+    reported=("pearson", "spearman", "mse"),
+    choices=("pearson", "spearman", "mse"),
+    formats=("fairseq", "huggingface", "auto"),
+    rules={"fairseq": "finetune_fairseq", "transformers": "finetune_transformers"},
+    methods=("full", "lora"),
+    adapter_type="SEQ_CLS",
+    settings=(),
+    fuses_seeds=False,
+    cuda_graphs=True,
+    memory=3000,  # as of classification, whose models have the same size
+    memory_settings=("batch_size", "max_positions", "precision"),
+    less_memory="make batch_size, max_positions or evaluation.batch_size smaller",
+    packages=(),
+    files_read=(),
+    counted=("pearson", "spearman", "mse"),
+    test_columns=(),
+    from_untrained=False,
+    figure_titles={},
+    curves=(("validation", "pearson"), ("train", "mse"), ("validation", "mse")),
+    columns="framework",
+    series="init",
+    sections=("frameworks",),
+    files={
+        **dict.fromkeys(("churn.csv", "never_right.csv", "calibration.csv", "confusion.csv", "pairs.csv")),
+        "tables/": "summary and contrasts with named units, as CSV, Markdown and LaTeX",
+    },
+    words=Words(
+        question="Does pretraining help?",
+        reference="values",
+        one_output="one value",
+        gives_one_output="answer one value",
+        collapse="one value is predicted throughout",
+        constant="mean of the training values",
+        baseline="better than the mean of the training values",
+        side="init",
+        drawn="the weights of the head",
+        both_sides="both inits",
+    ),
+)  # fmt: skip
