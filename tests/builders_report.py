@@ -36,8 +36,8 @@ def read(made: Synthetic, captions: dict[str, Caption] | None = None) -> tuple[E
         **made.outputs,
         "audit": made.experiment / "data_audit.csv",
         "run_json": known.run_files("run.json"),
-        "parity": known.only("classes", known.per_pair("parity.json")),
-        "parameters": known.only("classes", known.per_model("parameters.csv")),
+        "parity": known.only("encoder", known.per_pair("parity.json")),
+        "parameters": known.only("encoder", known.per_model("parameters.csv")),
         "trainable": [path for path in known.trainable_table if Path(path).exists()],
     }
     figures = dict.fromkeys([*registry.names_for(known), "data_audit"], Caption(""))
@@ -128,7 +128,7 @@ def write_extras(made: Synthetic) -> dict[str, list[str]]:
         files.write_jsonl(path, [make(k) for k in range(size)])
     for path in known.per_model("model.json"):
         files.write_json(path, MODEL)
-    printed = known.only("classes", ["transformers", "fairseq"])
+    printed = known.only("encoder", ["transformers", "fairseq"])
     names = [f"architecture_{framework}.txt" for framework in printed]
     architectures = [path for name in names for path in known.per_model(name)]
     for path in architectures:

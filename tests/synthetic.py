@@ -65,7 +65,7 @@ class Synthetic:
     def aggregate(self) -> dict[str, list[dict[str, Any]]]:
         """Make the tables, and read them."""
         baselines, found = (self.plan.per_dataset(name) for name in ("bag_of_words.csv", "duplicates.csv"))
-        baselines = self.plan.only("classes", baselines)
+        baselines = self.plan.only("encoder", baselines)
         splits = self.plan.clustered("splits.json")
         tables.aggregate(self.folders, baselines, found, self.plan.reporting(), self.outputs, splits)
         return {name: read_table(path) for name, path in self.outputs.items()}

@@ -25,6 +25,7 @@ from synthetic import (  # noqa: E402
     make_experiment,
     make_generation,
 )
+from synthetic_values import make_values  # noqa: E402
 
 from seedbed.analysis import comparison  # noqa: E402
 from seedbed.report import comparison_document, export, sources  # noqa: E402
@@ -135,9 +136,32 @@ def correlated(folder: Path) -> Synthetic:
     )
 
 
+def numbers(folder: Path) -> Synthetic:
+    """Marks, by Pearson correlation: a sweep, leaked examples, a collapsed run and weak ones."""
+    return make_values(
+        folder,
+        correlations={"pretrained": 0.8, "random": 0.1},
+        recipe={"sweep": {"learning_rate": [1e-5, 1e-4]}},
+        collapsed=["marks/small/fairseq/random/lab.learning_rate=1e-05/seed2"],
+        leaked=["test-1", "test-2"],
+        seeds=[0, 1, 2],
+    )
+
+
+def squared(folder: Path) -> Synthetic:
+    """Marks, led by the mean squared error, with a run that diverged."""
+    return make_values(
+        folder,
+        metric="mse",
+        diverged=["marks/small/transformers/random/lab/seed1"],
+        seeds=[0, 1, 2],
+        frameworks=["transformers"],
+    )
+
+
 EXPERIMENTS: tuple[Callable[[Path], Synthetic], ...] = (
     plain, sweep, two_of_each, one_seed, generation, nothing_learned, crossed, adapters, unbalanced,
-    correlated,
+    correlated, numbers, squared,
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from seedbed.analysis.records import trained_together
 from seedbed.analysis.verdicts import is_withheld
 from seedbed.core import wording
 from seedbed.core.methods import ADAPTERS
-from seedbed.core.tasks import CLASSES, Task
+from seedbed.core.tasks import CLASSES, VALUES, Task
 from seedbed.core.words import metric_name
 from seedbed.report import stability
 from seedbed.report.documents.blocks import Table
@@ -53,6 +53,7 @@ def parts(experiment: Experiment, sources: Sources) -> set[str]:
     runs = experiment.runs
     methods = {run.method for run in runs}
     metric, of_classes = experiment.task.selection, experiment.task.outputs == CLASSES
+    withheld = any(map(is_withheld, contrasts))
     found = {
         experiment.task.outputs: True,
         "adapters": not methods.isdisjoint(ADAPTERS),
@@ -68,7 +69,9 @@ def parts(experiment: Experiment, sources: Sources) -> set[str]:
         "intervals": any(row["standard_error"] is not None for row in experiment.contrasts),
         "pairs": any(row["seed_correlation"] is not None for row in contrasts),
         "exact_test": any(can_be_exact(experiment, row) for row in contrasts),
-        "no_verdict": any(map(is_withheld, contrasts)),
+        "no_verdict": withheld,
+        "named_untrained": withheld and experiment.task.outputs != VALUES,  # by the note on verdicts
+        "mcnemar": bool(experiment.tables["pairs"]),
         "power": any(True for _ in planned(experiment)),
         "frameworks": any(row["family"] == "framework" for row in contrasts),
         "fused_seeds": any(trained_together(document) > 1 for document in sources.documents),

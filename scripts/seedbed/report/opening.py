@@ -159,12 +159,13 @@ class Baseline:
 
 
 def baseline(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baseline | None:
-    """A bag of words beside some rows of the summary; None without one.
+    """A bag of words beside the means of some rows of the summary; None without one, or without a mean.
 
     Args:
         experiment: whose rows these are.
         rows: of one dataset and model.
     """
+    rows = [row for row in rows if row.mean is not None]  # undefined where a run has no finite score
     if not rows or rows[0].bag_of_words is None:
         return None
     bag = rows[0].bag_of_words

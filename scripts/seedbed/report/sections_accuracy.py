@@ -160,7 +160,7 @@ class Baselines:
         lower: whether less of the metric is better.
         majority, bag: what that answer and the bag have of it; None without a bag.
         bag_name: bag of words, or of characters.
-        means, below: means over seeds, of every recipe; and those of them that are worse than the bag's.
+        means, below: means over seeds, of every recipe, where defined; and those that the bag is better than.
     """
 
     metric: str
@@ -186,7 +186,8 @@ def baselines(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baselines |
     if first.majority_share is None:
         return None
     bag, better = first.bag_of_words, METRICS[first.metric].direction
-    means = [known(row.mean) for row in _cells_of(experiment, (first.dataset, first.model))]
+    cells = _cells_of(experiment, (first.dataset, first.model))
+    means = [row.mean for row in cells if row.mean is not None]
     return Baselines(
         metric=first.metric,
         constant=experiment.task.words.constant,

@@ -179,9 +179,10 @@ def unlearned(experiment: Experiment, runs: Sequence[RunRow], test_set: str) -> 
         kind = "small_test_set"
     elif share is not None and known(examples) < FEW_EXAMPLES:
         # on so few examples a better one may be chance
-        values = [known(run.value(f"test_{metric}{TEST_SETS[test_set]}")) for run in runs]
+        values = [run.value(f"test_{metric}{TEST_SETS[test_set]}") for run in runs]
         better = METRICS[metric].direction
-        kind = "by_chance" if max(better * value for value in values) > better * share else kind
+        beats = any(better * value > better * share for value in values if value is not None)
+        kind = "by_chance" if beats else kind
     return Unlearned(
         kind=kind,
         task=experiment.task,
