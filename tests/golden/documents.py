@@ -25,6 +25,7 @@ from synthetic import (  # noqa: E402
     make_experiment,
     make_generation,
 )
+from synthetic_label_sets import make_label_sets  # noqa: E402
 from synthetic_values import make_values  # noqa: E402
 
 from seedbed.analysis import comparison  # noqa: E402
@@ -159,9 +160,23 @@ def squared(folder: Path) -> Synthetic:
     )
 
 
+def label_sets(folder: Path) -> Synthetic:
+    """Sets of labels of two datasets: a sweep, leaks, a collapsed run, one that diverged, and weak ones."""
+    return make_label_sets(
+        folder,
+        levels={"pretrained": 1.5, "random": -0.1},
+        datasets=("plots", "news"),
+        recipe={"sweep": {"learning_rate": [1e-5, 1e-4]}},
+        collapsed=["plots/small/transformers/random/lab.learning_rate=1e-05/seed2"],
+        diverged=["news/small/transformers/random/lab.learning_rate=0.0001/seed1"],
+        leaked=["test-1", "test-2"],
+        seeds=[0, 1, 2],
+    )
+
+
 EXPERIMENTS: tuple[Callable[[Path], Synthetic], ...] = (
     plain, sweep, two_of_each, one_seed, generation, nothing_learned, crossed, adapters, unbalanced,
-    correlated, numbers, squared,
+    correlated, numbers, squared, label_sets,
 )  # fmt: skip
 
 

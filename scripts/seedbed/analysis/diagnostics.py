@@ -10,6 +10,7 @@ import numpy as np
 
 from seedbed.analysis import statistics
 from seedbed.analysis.differences import Contrast
+from seedbed.analysis.label_sets import CellLabelSets, as_classes
 from seedbed.analysis.outputs import CellOutputs
 from seedbed.analysis.predictions import CellPredictions
 from seedbed.analysis.sides import adjusted, seed_table
@@ -20,7 +21,7 @@ from seedbed.core.tasks import NO_PREDICTION, task_of
 
 PAIRED_FAMILIES = ("init", "framework", "model", "method")
 # Metrics of what is right or wrong for each example, which McNemar's test counts.
-PAIRED_METRICS = ("accuracy", "exact_match")
+PAIRED_METRICS = ("accuracy", "exact_match", "subset_accuracy")
 # What two rows of one test of two runs have in common.
 SAME_RUNS = ("dataset", "model", "model_b", "a", "b", "recipe_a", "recipe_b", "init_seed", "data_seed")
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -85,7 +86,7 @@ def tabulate(
     reporting: Mapping[str, Any],
 ) -> dict[str, list[Row]]:
     """Rows of the tables of `COLUMNS`, by name. What is of classes has no rows for generated answers: churn,
-    never_right, calibration and confusion.
+    never_right, calibration and confusion. Of sets of labels, churn and never_right compare whole sets.
 
     Args:
         runs: rows of runs.csv; those of a cell stand in the order of the rows of its predictions.
@@ -97,15 +98,25 @@ def tabulate(
     """
     by_cell = grouped(runs, *CELL)
     classes = {key: cell for key, cell in cells.items() if isinstance(cell, CellPredictions)}
+    told = classes | _sets_as_classes(cells)
     return {
         "pairs": pairs(by_cell, cells, contrasts),
-        "churn": [_churn_row(key, cell) for key, cell in classes.items()],
-        "never_right": never_right(by_cell, classes),
+        "churn": [_churn_row(key, cell) for key, cell in told.items()],
+        "never_right": never_right(by_cell, told),
         "calibration": [row for key, cell in classes.items() for row in _calibration_rows(key, cell)],
         "confusion": [row for key, cell in classes.items() for row in _confusion_rows(key, cell)],
         "variance": variance(by_cell, summary),
         "expected_validation": expected_validation(by_cell, reporting),
     }
+
+
+def _sets_as_classes(cells: Cells) -> dict[Key, CellPredictions]:
+    """The cells of sets of labels with each set that occurs in their dataset as a class."""
+    by_dataset: dict[str, dict[Key, CellLabelSets]] = {}
+    for key, cell in cells.items():
+        if isinstance(cell, CellLabelSets):
+            by_dataset.setdefault(key[0], {})[key] = cell
+    return {key: cell for found in by_dataset.values() for key, cell in as_classes(found).items()}
 
 
 # --- pairs of runs ------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The outputs of a cell's runs, of any kind: read from predictions.csv, and stacked.
 
-`CellOutputs` has a class for each kind of output, in `predictions` for classes, in `values` for numbers, and
-in `answers` for answers.
+`CellOutputs` has a class for each kind of output, in `predictions` for classes, in `label_sets` for sets of
+labels, in `values` for numbers, and in `answers` for answers.
 """
 
 import math
@@ -10,13 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from seedbed.analysis.answers import CellAnswers, read_answers
+from seedbed.analysis.label_sets import CellLabelSets, read_label_sets
 from seedbed.analysis.predictions import CellPredictions, read_predictions
 from seedbed.analysis.values import CellValues, read_values
 from seedbed.core.errors import SeedbedError
 from seedbed.core.rows import ANEW, Row
-from seedbed.core.tasks import ANSWERS, CLASSES, VALUES, Task
+from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, VALUES, Task
 
-CellOutputs = CellPredictions | CellValues | CellAnswers
+CellOutputs = CellPredictions | CellLabelSets | CellValues | CellAnswers
 
 
 def _read_classes(path: str | Path, document: Row) -> dict[str, CellPredictions]:
@@ -43,6 +44,7 @@ def _read_answers(path: str | Path, document: Row) -> dict[str, CellAnswers]:
 # by a task's outputs
 READERS: dict[str, Callable[[str | Path, Row], Mapping[str, CellOutputs]]] = {
     CLASSES: _read_classes,
+    LABEL_SETS: read_label_sets,
     VALUES: _read_values,
     ANSWERS: _read_answers,
 }

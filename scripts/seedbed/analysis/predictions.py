@@ -1,6 +1,7 @@
 """From predictions.csv to arrays: what every count, interval and diagnosis of predictions starts from.
 
-Of classes here, of answers in `answers`; both offer scores by metric, one number for each seed and example.
+Of classes here, of sets of labels in `label_sets`, of answers in `answers`; all offer scores by metric, one
+number for each seed and example.
 """
 
 import csv
@@ -331,11 +332,11 @@ def read_predictions(path: str | Path, names: Sequence[str]) -> dict[str, CellPr
             an example that stands twice in its split; a probability outside [0, 1], or probabilities of an
             example that do not sum to 1; a prediction that is not the class of the largest one.
     """
-    table = _read_classes(path)
+    table = read_classes(path)
     labels, predicted = (_codes(table[name], names, path) for name in ("label", "prediction"))
     if (labels < 0).any():
         raise bad_predictions(f"{path}, line {line_of(labels < 0)}", "a row without a label")
-    probabilities = _probabilities(table, names, path)
+    probabilities = read_probabilities(table, names, path)
     missing = np.isnan(probabilities).any(axis=1)
     _check_probabilities(probabilities, predicted, missing, path)
     predicted[missing] = -1
@@ -352,7 +353,12 @@ def read_predictions(path: str | Path, names: Sequence[str]) -> dict[str, CellPr
     return found
 
 
-def _read_classes(path: str | Path) -> pa.Table:
+def read_classes(path: str | Path) -> pa.Table:
+    """The columns of a predictions.csv with labels, predictions and probabilities.
+
+    Raises:
+        SeedbedError: the file is cut, or has other columns.
+    """
     content, text, header = read_header(path)
     probabilities = [name for name in header if name.startswith(PROBABILITY)]
     if not probabilities or not set(TEXTS) <= set(header) or len(set(header)) < len(header):
@@ -427,7 +433,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _categories(column: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
+def categories(column: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
     """The distinct values of a column, and the index of each row's value among them."""
     chunk = column.chunk(0) if column.num_chunks else pa.array([], CATEGORY)
     return chunk.dictionary.to_pylist(), chunk.indices.to_numpy()
@@ -435,7 +441,7 @@ def _categories(column: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
 
 def _codes(column: pa.ChunkedArray, names: Sequence[str], path: str | Path) -> np.ndarray:
     """Indices of `names`, int16; -1 for an empty cell."""
-    values, rows = _categories(column)
+    values, rows = categories(column)
     strange = sorted(set(values) - {"", *names})
     if strange:
         raise SeedbedError(
@@ -448,7 +454,7 @@ def _codes(column: pa.ChunkedArray, names: Sequence[str], path: str | Path) -> n
     return np.array([index.get(value, -1) for value in values], dtype=np.int16)[rows]
 
 
-def _probabilities(table: pa.Table, names: Sequence[str], path: str | Path) -> np.ndarray:
+def read_probabilities(table: pa.Table, names: Sequence[str], path: str | Path) -> np.ndarray:
     """(examples, classes) float64, classes in the order of `names`; NaN for an empty cell."""
     columns = [f"{PROBABILITY}{name}" for name in names]
     found = [name for name in table.column_names if name.startswith(PROBABILITY)]
@@ -475,15 +481,16 @@ def _check_probabilities(
     off = np.abs(probabilities.sum(axis=1) - 1) > SUM_ROUNDING
     if off.any():
         found = f"{probabilities[np.argmax(off)].sum():.9g}"
-        raise _contradiction("the probabilities of an example do not sum to 1", off, found, path)
+        raise contradiction("the probabilities of an example do not sum to 1", off, found, path)
     chosen = probabilities[np.arange(len(predicted)), predicted]
     other = ~missing & ((predicted < 0) | (chosen < probabilities.max(axis=1) - TIE))
     if other.any():
         found = ", ".join(f"{value:.9g}" for value in probabilities[np.argmax(other)])
-        raise _contradiction("a prediction is not the class of the largest probability", other, found, path)
+        raise contradiction("a prediction is not the class of the largest probability", other, found, path)
 
 
-def _contradiction(what: str, rows: np.ndarray, found: str, path: str | Path) -> SeedbedError:
+def contradiction(what: str, rows: np.ndarray, found: str, path: str | Path) -> SeedbedError:
+    """The error of rows whose cells contradict each other; it names the first."""
     return SeedbedError(what, where=f"{path}, line {line_of(rows)}", found=found, hint=HINT)
 
 
@@ -499,7 +506,7 @@ def _confidence_and_loss(
 
 def split_rows(column: pa.ChunkedArray, path: str | Path) -> dict[str, np.ndarray]:
     """Rows of each split in their order."""
-    values, codes = _categories(column)
+    values, codes = categories(column)
     strange = [code for code, value in enumerate(values) if value not in PREDICTED]
     if strange:
         where = f"{path}, line {line_of(codes == strange[0])}"

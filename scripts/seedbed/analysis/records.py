@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from seedbed.analysis.answers import CellAnswers
+from seedbed.analysis.label_sets import CellLabelSets
 from seedbed.analysis.outputs import CellOutputs
 from seedbed.analysis.predictions import CellPredictions
 from seedbed.analysis.values import CellValues
@@ -17,7 +18,17 @@ from seedbed.config.runs import RUN_KEYS, Run
 from seedbed.core.errors import SeedbedError
 from seedbed.core.known import all_known, known
 from seedbed.core.rows import Row, read_csv
-from seedbed.core.tasks import ANSWERS, CLASSES, METRIC_COLUMNS, METRICS, NATS, VALUES, Task, task_of
+from seedbed.core.tasks import (
+    ANSWERS,
+    CLASSES,
+    LABEL_SETS,
+    METRIC_COLUMNS,
+    METRICS,
+    NATS,
+    VALUES,
+    Task,
+    task_of,
+)
 from seedbed.core.words import bounds_of
 from seedbed.running.jobs import has_planned_updates
 
@@ -154,7 +165,26 @@ def _check_accuracy(split: str, table: CellPredictions, told: Any, path: Path) -
         raise _disagreement(split, "accuracy", told, counted, path)
 
 
-def _check_counted(split: str, table: CellPredictions, metric: str, told: Any, path: Path) -> None:
+def _check_label_sets(split: str, table: CellLabelSets, document: Row, path: Path) -> None:
+    """Hold all metrics of one run's predicted sets of labels to what it told."""
+    for metric in table.task.counted:
+        _check_counted(split, table, metric, _value(document, path, split, metric), path)
+    told = _amount(document, path, split, "loss", optional=True)
+    counted = float(table.loss.mean())
+    if math.isinf(counted):  # a probability that is 1 but for rounding
+        return
+    if math.isnan(counted):
+        same = told is None
+    else:
+        rounding = LOSS_ROUNDING * max(1.0, counted) + float(table.loss_error.mean())
+        same = told is not None and abs(told - counted) <= rounding
+    if not same:
+        raise _disagreement(split, "loss", told, "none" if math.isnan(counted) else f"{counted:.9g}", path)
+
+
+def _check_counted(
+    split: str, table: CellPredictions | CellLabelSets, metric: str, told: Any, path: Path
+) -> None:
     """Hold a metric of counts to what the run told."""
     (counted,) = table.measured(metric)
     if told is None or abs(told - known(counted)) > COUNTED_ROUNDING:
@@ -202,6 +232,7 @@ def _check_values(split: str, table: CellValues, document: Row, path: Path) -> N
 # by a task's outputs
 CHECKS: dict[str, Callable[[str, Any, Row, Path], None]] = {
     CLASSES: _check_classes_of,
+    LABEL_SETS: _check_label_sets,
     VALUES: _check_values,
     ANSWERS: _check_answers,
 }

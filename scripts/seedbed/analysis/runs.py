@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from seedbed.analysis import statistics
+from seedbed.analysis import label_sets, statistics
 from seedbed.analysis.answers import CellAnswers
 from seedbed.analysis.majority import not_above_majority
 from seedbed.analysis.outputs import CellOutputs, read_outputs, stack
@@ -42,7 +42,7 @@ from seedbed.core.printable import Lines
 from seedbed.core.rows import CELL, Row
 from seedbed.core.run_folder import name_of
 from seedbed.core.splits import PREDICTED
-from seedbed.core.tasks import ANSWERS, CLASSES, METRIC_COLUMNS, VALUES, Task, task_of
+from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, METRIC_COLUMNS, VALUES, Task, task_of
 
 TEST_COLUMNS = (
     "test_examples",
@@ -132,6 +132,8 @@ def read_runs(
 
 def _with_names(table: CellOutputs, dataset: Mapping[str, Any]) -> CellOutputs:
     """The outputs with the classes' labels, and the names that people read, which a run does not know."""
+    if isinstance(table, label_sets.CellLabelSets):
+        return table.called(dataset["label_names"])
     if not isinstance(table, CellPredictions) or "label_names" not in dataset:
         return table
     return replace(table.called(dataset["label_names"]), class_labels=tuple(dataset["labels"]))
@@ -335,6 +337,7 @@ def _columns_of_values(
 # by a task's outputs: of those on validation, on test, and on the test examples that did not leak, if any
 COUNTED: dict[str, Callable[[Any, Any, Any, float], dict[str, Any]]] = {
     CLASSES: _columns_of_classes,
+    LABEL_SETS: label_sets.columns,
     VALUES: _columns_of_values,
     ANSWERS: _columns_of_answers,
 }

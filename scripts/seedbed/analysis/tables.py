@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from seedbed.analysis import bootstrap, contrasts, diagnostics, sides, statistics, verdicts
+from seedbed.analysis import bootstrap, contrasts, diagnostics, scored_bags, sides, statistics, verdicts
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS, Sides
+from seedbed.analysis.label_sets import CellLabelSets
 from seedbed.analysis.majority import majority_value
 from seedbed.analysis.predictions import UNDEFINED_LOSS
 from seedbed.analysis.runs import read_runs, write_curves
@@ -22,7 +23,7 @@ from seedbed.core.class_metrics import Counts
 from seedbed.core.errors import SeedbedError
 from seedbed.core.known import all_known, known
 from seedbed.core.rows import ANEW, TEST_SETS, grouped, read_csv, write_table
-from seedbed.core.tasks import CLASSES, METRICS, VALUES, Task, task_of
+from seedbed.core.tasks import CLASSES, LABEL_SETS, METRICS, VALUES, Task, task_of
 from seedbed.core.words import bounds_of
 from seedbed.data.clusters import by_example
 from seedbed.data.duplicates import leaked_test_examples, read_duplicates
@@ -31,11 +32,12 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 # means over examples of what is right or wrong
-COUNTED = ("accuracy", "exact_match")
+COUNTED = ("accuracy", "exact_match", "subset_accuracy")
 BASELINE_COLUMNS = ("split", "metric", "value")
 # by a task's outputs: what the answer that needs no text has of a metric
 CONSTANTS: dict[str, Callable[[Any, str], float]] = {
     CLASSES: majority_value,
+    LABEL_SETS: CellLabelSets.constant_value,
     VALUES: CellValues.constant_value,
 }
 COUNTS = "counts"  # begins the names of confusion tables in it
@@ -234,57 +236,11 @@ def _counts(text: str, line: int, classes: int, path: str | Path) -> Counts:
     return Counts(whole.diagonal(), whole.sum(axis=0), whole.sum(axis=1), np.array(0.0))
 
 
-def _values_of_numbers(
-    found: _Told, reporting: Mapping[str, Any], dataset: str, path: str | Path
-) -> dict[tuple[str, str], float]:
-    """The metrics of the bag that is the best on validation by the task's; of several the first."""
-    task = task_of(reporting)
-
-    def value(split: str, metric: str, test_set: str, penalty: str) -> float | None:
-        told = found.get((split, f"{metric}{TEST_SETS[test_set]} {penalty}"))
-        return None if told is None else _number(metric, *told, path)
-
-    beginning = f"{task.selection} "
-    penalties = [
-        name.removeprefix(beginning)
-        for split, name in found
-        if split == "validation" and name.startswith(beginning)
-    ]
-    if not penalties:
-        raise SeedbedError("no scores of the bag-of-words baseline", where=str(path), hint=ANEW)
-    best = max(
-        penalties,
-        key=lambda each: task.direction * known(value("validation", task.selection, "all", each)),
-    )
-    told = {
-        (metric, test_set): value("test", metric, test_set, best)
-        for test_set in TEST_SETS
-        for metric in task.reported
-    }
-    return {key: score for key, score in told.items() if score is not None}
-
-
-def _number(metric: str, text: str, line: int, path: str | Path) -> float:
-    """A score of the bag, within the bounds of its metric."""
-    least, most = bounds_of(metric)
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not least <= value <= most or math.isinf(value):
-        raise SeedbedError(
-            "a score of the bag-of-words baseline that cannot be",
-            where=f"{path}, line {line}",
-            found=repr(text),
-            hint=ANEW,
-        )
-    return value
-
-
 # by a task's outputs: the values of a bag by metric and test set
 BASELINES: dict[str, Callable[..., dict[tuple[str, str], float]]] = {
     CLASSES: _values_of_classes,
-    VALUES: _values_of_numbers,
+    LABEL_SETS: scored_bags.values_of_best,
+    VALUES: scored_bags.values_of_best,
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seedbed.config import label_groups
+from seedbed.config import label_columns, label_groups
 from seedbed.config.file_formats import (
     FORMATS,
     OPTIONS,
@@ -21,11 +21,22 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.model_formats import MODEL_FORMATS
 from seedbed.core.printable import one_line
 from seedbed.core.splits import SPLITS
-from seedbed.core.tasks import ANSWERS, CLASSES, NO_PREDICTION, TASKS, VALUES, class_of_metric, metric_named
+from seedbed.core.tasks import (
+    ANSWERS,
+    CLASSES,
+    LABEL_SETS,
+    NO_PREDICTION,
+    TASKS,
+    VALUES,
+    class_of_metric,
+    metric_named,
+)
 
 HUB_OF_DATASETS = "hf://datasets/"
 # keys of a dataset with the value that changes nothing; they are left out of the definition
-NEUTRAL = {"other_labels": "error", "empty_texts": "error", "absent_classes": "error"}
+NEUTRAL = {
+    "other_labels": "error", "empty_texts": "error", "absent_classes": "error", "absent_labels": "error",
+}  # fmt: skip
 # values of options that read a file as null does
 SAME_AS_NULL = {"delimiter": [","], "encoding": ["utf-8", "UTF-8", "utf8", "UTF8"]}
 # tables use these names for missing predictions
@@ -70,11 +81,24 @@ def _complete_classes(name: str, dataset: dict[str, Any]) -> None:
     _check_pairs(name, dataset)
 
 
+def _complete_label_sets(name: str, dataset: dict[str, Any]) -> None:
+    """Complete a dataset of texts with any number of labels."""
+    label_columns.complete(name, dataset)
+    _check_labels(name, dataset)
+    _name_other_metric(dataset)
+    _check_pairs(name, dataset)
+
+
 def _complete_values(name: str, dataset: dict[str, Any]) -> None:
-    """Complete a dataset of texts with a number; the task's own metric is as good as none."""
+    """Complete a dataset of texts with a number."""
+    _name_other_metric(dataset)
+    _check_pairs(name, dataset)
+
+
+def _name_other_metric(dataset: dict[str, Any]) -> None:
+    """Keep the metric only where it is another than the task's own, which is as good as none."""
     if dataset["metric"] in (None, TASKS[dataset["task"]].selection):
         del dataset["metric"]
-    _check_pairs(name, dataset)
 
 
 def _name_format(name: str, dataset: dict[str, Any], source: Mapping[str, Any]) -> None:
@@ -289,6 +313,7 @@ def _check_prompts(name: str, dataset: dict[str, Any]) -> None:
 # by a task's outputs
 COMPLETIONS: dict[str, Callable[[str, dict[str, Any]], None]] = {
     CLASSES: _complete_classes,
+    LABEL_SETS: _complete_label_sets,
     VALUES: _complete_values,
     ANSWERS: _check_prompts,
 }
@@ -320,6 +345,7 @@ def _drop_unused(dataset: dict[str, Any]) -> None:
             del dataset[key]
     if dataset["files"]["test"] is None:
         dataset.pop("absent_classes", None)
+        dataset.pop("absent_labels", None)
     sizes = {split: dataset.get("sample", {}).get(split) for split in SPLITS}
     if not any(sizes.values()):
         dataset.pop("sample", None)

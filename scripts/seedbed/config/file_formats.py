@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from seedbed.core.tasks import ANSWERS, CLASSES, VALUES
+from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, VALUES
 
 STATE = "state.json"  # in each split's folder written by datasets.save_to_disk
 # keys of a dataset that say how its files are read, with the value that changes nothing
@@ -17,7 +17,7 @@ OPTIONS = {
 }  # fmt: skip
 TEXT = ("encoding",)
 LINES = (*TEXT, "header", "quoting")
-ALL = (CLASSES, VALUES, ANSWERS)
+ALL = (CLASSES, LABEL_SETS, VALUES, ANSWERS)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ FORMATS = {
     ),
     "huggingface": Format(
         "a dataset written by datasets.save_to_disk, files name its splits",
-        outputs=(CLASSES, VALUES),
+        outputs=(CLASSES, LABEL_SETS, VALUES),
         suffixes=(f"/{STATE}",),
         is_folder=True,
         unit="row",

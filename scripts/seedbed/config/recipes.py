@@ -12,7 +12,7 @@ from seedbed.config.validation import complete, nearest
 from seedbed.core.errors import SeedbedError
 from seedbed.core.methods import METHODS, SETTINGS
 from seedbed.core.printable import one_line
-from seedbed.core.tasks import TASKS, VALUES, Task, task_of
+from seedbed.core.tasks import TASKS, Task, task_of
 from seedbed.core.words import join
 
 LEAST_OF_PAIR = 6  # tokens: four special ones of RoBERTa, and one of each text
@@ -62,7 +62,7 @@ def expand_recipes(config: dict[str, Any]) -> None:
 
 def _refuse_class_weight(family: str, recipe: Mapping[str, Any], task: Task) -> None:
     """Refuse weights of classes where there are none; left out silently, they would seem to count."""
-    if recipe["class_weight"] is not None and task.outputs == VALUES:
+    if recipe["class_weight"] is not None and task.has_labels and "class_weight" not in task.settings:
         raise SeedbedError(
             f"recipe {family!r} weighs classes, and the task {task.name} has none",
             where=f"config, recipes.{family}.class_weight",

@@ -13,7 +13,7 @@ from seedbed.config.settings import Settings
 from seedbed.config.validation import complete, plain
 from seedbed.core.errors import SeedbedError
 from seedbed.core.model_formats import MODEL_FORMATS
-from seedbed.core.tasks import task_of
+from seedbed.core.tasks import Task, task_of
 from seedbed.core.words import framework_name, join
 from seedbed.sources.locations import ROOT
 from seedbed.sources.table import read_source_table
@@ -29,7 +29,7 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     same name. Its `recipes` have one entry for each combination of swept values, with an expanded name
     (`lab.learning_rate=1e-05`), `family` and `swept`; `grid.recipes` lists the expanded names, `grid.seeds`
     all combinations, and `grid.frameworks` the frameworks that train the task; `grid.left_out` has those that
-    cannot train a model, by model, if there are any. Keys that the task or a
+    cannot train a model for it, by model, if there are any. Keys that the task or a
     recipe's method does not use are removed, so that changing them reruns nothing.
 
     Raises:
@@ -101,26 +101,32 @@ def _fit_to_task(config: dict[str, Any]) -> None:
             found=grid["frameworks"],
             hint=f"add {' or '.join(task.frameworks)}, or remove the key",
         )
-    grid["frameworks"] = frameworks
-    _leave_out(config)
+    # without those that no model of the task could be trained with, which nobody misses
+    possible = {framework for name in task.formats for framework in MODEL_FORMATS[name].frameworks}
+    grid["frameworks"] = [framework for framework in grid["frameworks"] if framework in possible]
+    _leave_out(config, task)
     if not task.writes_answers:
         del config["evaluation"]["max_new_tokens"]
 
 
-def _leave_out(config: dict[str, Any]) -> None:
-    """Leave frameworks out that cannot train a model: `grid.left_out` has them by model, if there are any."""
+def _leave_out(config: dict[str, Any], task: Task) -> None:
+    """Leave frameworks out that cannot train a model for the task.
+
+    `grid.left_out` has them by model, if there are any.
+    """
     grid = config["grid"]
     left_out = {}
     for name in grid["models"]:
         format_ = MODEL_FORMATS[config["models"][name]["format"]]
-        others = [framework for framework in grid["frameworks"] if framework not in format_.frameworks]
+        fit = [framework for framework in format_.frameworks if framework in task.frameworks]
+        others = [framework for framework in grid["frameworks"] if framework not in fit]
         if others == grid["frameworks"]:
-            can = join([framework_name(each) for each in format_.frameworks])
+            can = join([framework_name(each) for each in fit])
             raise SeedbedError(
                 f"the model {name!r} runs with {can} only",
                 where=f"config, grid.frameworks; models.{name}.format",
                 found=f"{', '.join(grid['frameworks'])}; format {format_.name}",
-                hint=f"add {' or '.join(format_.frameworks)} to grid.frameworks",
+                hint=f"add {' or '.join(fit)} to grid.frameworks",
             )
         if others:
             left_out[name] = others

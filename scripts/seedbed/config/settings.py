@@ -17,6 +17,7 @@ from seedbed.config.values import (
     Encoding,
     FiniteNumber,
     Label,
+    LabelColumns,
     LabelList,
     Name,
     Names,
@@ -44,7 +45,7 @@ from seedbed.config.values import (
 )
 from seedbed.core.methods import METHODS
 from seedbed.core.model_formats import MODEL_FORMATS
-from seedbed.core.tasks import ANSWERS, CLASSES, DEFAULT, TASKS, VALUES
+from seedbed.core.tasks import ANSWERS, CLASSES, DEFAULT, LABEL_SETS, TASKS, VALUES
 
 
 class Block(BaseModel):
@@ -167,8 +168,9 @@ Delimiter = Annotated[Text, Field(pattern=rf'^[^"\r\n]{END}')]
 Header = Annotated[list[NonEmptyText], Field(min_length=2), *Unique]
 Quoting = Literal["standard", "none"]
 TASK = (
-    "classification (a label for a text), regression (a number for a text) or generation (an answer to a "
-    "question). The task determines the metrics, the selection metric, and the other keys."
+    "classification (a label for a text), multilabel (any number of labels for a text), regression (a number "
+    "for a text) or generation (an answer to a question). The task determines the metrics, the selection "
+    "metric, and the other keys."
 )
 DELIMITER = (
     "csv: the character between two columns; null: a comma, or the first of ; tab | that fits the columns if "
@@ -197,6 +199,10 @@ DRAWN_BY_GROUP = (
 
 
 STRATIFIED = "by a hash of seed and text, stratified by label, with clusters whole."
+BY_SETS = (
+    "by a hash of seed and text, stratified by the set of labels, or by the rarest label of a set with fewer "
+    "than 20 texts, with clusters whole."
+)
 BY_QUANTILES = "by a hash of seed and text, in proportion to the tenths of the labels, with clusters whole."
 
 
@@ -556,8 +562,112 @@ class GenerationDataset(Block):
     description: Text = key("", "One sentence for the report.")
 
 
+class MultilabelFiles(Block):
+    """Path of each split inside the source; a pattern such as part-*.csv names several files."""
+
+    train: Text = key(..., "Training split.")
+    validation: Text | None = key(
+        None,
+        "Validation split: selects the checkpoint; null: drawn from the training split, see "
+        "validation_split.",
+    )
+    test: Text | None = key(
+        None,
+        "Test split: read once, by the selected checkpoint; null: drawn from the training split, see "
+        "test_split.",
+    )
+
+
+class MultilabelColumns(Block):
+    """Names of columns, or of keys of JSON (`review.text` inside another one)."""
+
+    text: Columns = key(["text"], "Column of the text, or several, joined by a space.")
+    text_pair: Columns | None = key(None, f"{SECOND_TEXT}. {SINGLE}")
+    label: LabelColumns = key(
+        "label",
+        "Column of the labels: lists (jsonl, json, parquet, huggingface), or text that label_separator "
+        "divides. Or a list of columns, one for each label, with 1 or true where a text has the label and 0 "
+        "or false where not.",
+    )
+    cluster: NonEmptyText | None = key(
+        None,
+        "Column of the cluster that an example belongs to, such as its author or its product. Examples of "
+        "one cluster are not independent: intervals resample clusters whole, and drawn splits share none "
+        "with train. null: all examples are independent.",
+    )
+
+
+class MultilabelDataset(Block):
+    """Texts with any number of labels in three splits."""
+
+    task: Literal[named_by(LABEL_SETS)] = key(..., TASK)
+    source: Text = key(..., "Name of a source.")
+    format: Literal[formats_of(LABEL_SETS)] | None = key(None, f"{describe(LABEL_SETS)}; {FORMAT_BY_ENDING}")
+    delimiter: Delimiter | None = key(None, DELIMITER)
+    encoding: Encoding | None = key(None, ENCODING)
+    header: Header | None = key(None, HEADER)
+    quoting: Quoting = key("standard", QUOTING)
+    records: NonEmptyText | None = key(None, RECORDS)
+    sheet: NonEmptyText | None = key(None, SHEET)
+    files: MultilabelFiles
+    columns: MultilabelColumns = MultilabelColumns()
+    labels: LabelList | None = key(
+        None,
+        "The labels that a text may have; numbers and truth values count as what they are. null: the names "
+        "of the columns under columns.label, if these are several.",
+    )
+    label_separator: NonEmptyText | None = key(
+        None,
+        'The text between two labels of a cell, such as ";" (a;b); an empty cell is a text without labels. '
+        "null: cells hold lists.",
+    )
+    empty_texts: Literal["error", "drop"] = key("error", EMPTY)
+    absent_labels: Literal["error", "allow"] = key(
+        "error",
+        "Whether a label that no text of a given test file has is an error, or allowed: how well it is found "
+        "cannot be measured, and its F1 of 0 counts in macro_f1. Drawn splits may lack a rare label, with a "
+        "warning.",
+    )
+    label_names: Annotated[list[Text], Field(min_length=2), *Unique] | None = key(
+        None,
+        "Names of the labels for people, in the same order; null: the labels themselves. Changing them "
+        "remakes tables, figures and report, and trains nothing.",
+    )
+    metric: Literal[choices_of(LABEL_SETS)] | None = key(
+        None,
+        "The metric that selects the checkpoint on validation and leads the report, the same for all "
+        "datasets of an experiment; the others are reported beside it. micro_f1: F1 of all labels of all "
+        "texts together; macro_f1: the mean F1 of the labels; subset_accuracy: the share of texts all of "
+        "whose labels are right. null: micro_f1.",
+    )
+    validation_split: StratifiedSplit = key(
+        StratifiedSplit(),
+        f"The draw of the validation split from the training split if files.validation is null: {BY_SETS}",
+    )
+    test_split: StratifiedSplit = key(
+        StratifiedSplit(),
+        f"The draw of the test split from the training split if files.test is null, before that of the "
+        f"validation split: {BY_SETS}",
+    )
+    sample: Sample = key(
+        Sample(), "Fewer examples of each split, drawn after the splits and the same for every run."
+    )
+    near_duplicates: PositiveShare | None = key(
+        0.8,
+        "Least Jaccard similarity of word 3-grams of near-duplicates; null: find only identical texts.",
+        unit="fraction",
+    )
+    drop_leaks: Switch = key(
+        False,
+        "Drop training examples whose text, or a near-duplicate of it, is in validation or test.",
+    )
+    language: Text = key("und", "BCP 47 tag, for the report.")
+    description: Text = key("", "One sentence for the report.")
+
+
 Dataset = Annotated[
     Annotated[ClassificationDataset, Tag(f"<{CLASSES}>")]
+    | Annotated[MultilabelDataset, Tag(f"<{LABEL_SETS}>")]
     | Annotated[RegressionDataset, Tag(f"<{VALUES}>")]
     | Annotated[GenerationDataset, Tag(f"<{ANSWERS}>")],
     Discriminator(lambda dataset: f"<{TASKS[task_of_dataset(dataset)].outputs}>"),

@@ -154,7 +154,7 @@ def check_task(dataset: Any) -> Any:
             found=task,
             hint=f"{spelling.nearest(str(task), TASKS, cutoff=0.85)}give "
             f"{' or '.join(f'{each.name} ({each.meaning})' for each in TASKS.values())}; labels of words "
-            "and several labels for a text are not supported",
+            "are not supported",
         )
     _refuse_foreign(dataset, task)
     return dataset
@@ -241,3 +241,5 @@ Columns = Annotated[
         lambda value: [value] if isinstance(value, str) else value, json_schema_input_type=Text | Names
     ),
 ]
+# one column of labels, or a column for each label
+LabelColumns = either(list, Annotated[list[NonEmptyText], Field(min_length=2), *Unique], NonEmptyText)

@@ -100,8 +100,9 @@ class Dataset:
 
     Args:
         name: its name in the config.
-        splits: examples {"id", "text", "label": class index} by split, after leaks were dropped; the text of
-            a pair is both texts; that of a question is context, question and answer, without a label.
+        splits: examples {"id", "text", "label": class index, 0 and 1 for each label of a set, or a number} by
+            split, after leaks were dropped; the text of a pair is both texts; that of a question is context,
+            question and answer, without a label.
         label_names: name of each class; empty for numbers and for questions.
         dropped: ids of the training examples that were dropped as leaks.
         duplicates: rows of duplicates.csv, found before leaks were dropped.
@@ -133,7 +134,9 @@ class Dataset:
         groups: dict[tuple[str, Any], list[str]] = {}
         for split, rows in self.splits.items():
             for row, line in zip(rows, lines[split], strict=True):
-                groups.setdefault((split, row.get("label") if self.label_names else None), []).append(line)
+                # texts of one class; sets of labels are many, and have few texts each
+                group = row.get("label") if isinstance(row.get("label"), int) else None
+                groups.setdefault((split, group), []).append(line)
         found = [
             (
                 _shown(string),
@@ -192,7 +195,7 @@ def read_dataset(
     folder = Path(folder)
     splits = {split: read_jsonl(folder / f"{split}.jsonl") for split in SPLITS}
     labelled = "label" in splits["train"][0]
-    as_text = _pair_as_text if labelled else _question_as_text
+    as_text = _labelled_as_text if labelled else _question_as_text
     splits = {split: list(map(as_text, examples)) for split, examples in splits.items()}
     tokens = {
         model: {
@@ -243,11 +246,16 @@ def _read_reduced(path: Path) -> dict[str, dict[str, tuple[int, int]]]:
     return {check: found for check, found in ordered.items() if found}
 
 
-def _pair_as_text(example: Row) -> Row:
-    """An example with both texts of a pair as its text; it counts as empty if one of them is."""
+def _labelled_as_text(example: Row) -> Row:
+    """A labelled example with both texts of a pair as its text, and a set of labels that can be counted.
+
+    A pair counts as empty if one of its texts is.
+    """
+    label = example["label"]
+    labelled = {**example, "label": tuple(label)} if isinstance(label, list) else example
     if TEXT_PAIR not in example:
-        return example
-    return {**example, "text": whole(example), "empty": any(map(is_blank, parts(example)))}
+        return labelled
+    return {**labelled, "text": whole(example), "empty": any(map(is_blank, parts(example)))}
 
 
 def _question_as_text(example: Row) -> Row:
@@ -374,7 +382,7 @@ def _class_checks(dataset: Dataset, split: str) -> Iterable[Check]:
             yield Check(check, *found[split])
     if split == "train":
         yield Check("dropped leaks", len(dataset.dropped), dataset.found_in(split), dataset.dropped)
-    counts = Counter(example.get("label") for example in examples)
+    counts = class_counts(examples)
     for label, name in enumerate(dataset.label_names):
         ids = [example["id"] for example in itertools.islice(_labelled(examples, label), LISTED)]
         yield Check(class_check(name), counts[label], len(examples), ids, kind=CLASS, label=name)
@@ -386,7 +394,20 @@ def class_check(name: str) -> str:
 
 
 def _labelled(examples: Sequence[Row], label: int) -> Iterable[Row]:
-    return (example for example in examples if example["label"] == label)
+    return (example for example in examples if label in classes_of(example))
+
+
+def classes_of(example: Row) -> list[int]:
+    """The classes of an example: one, or any number of labels; none of a question."""
+    label = example.get("label")
+    if isinstance(label, tuple):
+        return [code for code, held in enumerate(label) if held]
+    return [] if label is None else [label]
+
+
+def class_counts(examples: Sequence[Row]) -> Counter[int]:
+    """The number of examples of each class."""
+    return Counter(label for example in examples for label in classes_of(example))
 
 
 def _order_checks(dataset: Dataset, split: str) -> Iterable[Check]:
@@ -525,7 +546,7 @@ def _shared_checks(dataset: Dataset, split: str) -> Iterable[Check]:
     examples = dataset.splits[split]
     if not dataset.shared:
         yield Check(SHARED, 0, len(examples), kind=SHARED)
-    counts = Counter(example.get("label") for example in examples)
+    counts = class_counts(examples)
     for string, holders in dataset.shared:
         ids = [example["id"] for example in holders[split]]
         yield Check(f"{SHARED}: {string}", len(ids), len(examples), ids, kind=SHARED, text=string)
@@ -538,7 +559,7 @@ def _shared_checks(dataset: Dataset, split: str) -> Iterable[Check]:
 
 def _classes_shown(dataset: Dataset, holders: Mapping[str, Sequence[Row]]) -> list[int]:
     """At most CLASSES_SHOWN classes, those with the most texts that have the string, in their order."""
-    held = Counter(example.get("label") for examples in holders.values() for example in examples)
+    held = class_counts([example for examples in holders.values() for example in examples])
     labels = range(len(dataset.label_names))
     return sorted(sorted(labels, key=lambda label: -held[label])[:CLASSES_SHOWN])
 

@@ -1,4 +1,5 @@
-"""Baselines of a model: the most frequent class, and a bag of words of classes or of numbers.
+"""Baselines of a model: the most frequent class, and a bag of words of classes of sets of labels
+or of numbers.
 
 Texts without spaces between words, as in Chinese, get a bag of characters. If no bag can be trained, the
 experiment continues, and the reason is recorded.
@@ -7,6 +8,7 @@ experiment continues, and the reason is recorded.
 import collections
 import logging
 import re
+import warnings
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
@@ -15,10 +17,12 @@ from scipy.sparse import hstack
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import confusion_matrix
+from sklearn.multiclass import OneVsRestClassifier
 
-from seedbed.core import value_metrics
+from seedbed.core import set_metrics, value_metrics
 from seedbed.core.characters import UNSPACED
-from seedbed.core.tasks import CLASSES, VALUES
+from seedbed.core.set_metrics import Counts, exact_sets
+from seedbed.core.tasks import CLASSES, LABEL_SETS, VALUES
 from seedbed.data.texts import PARTS, are_pairs, parts
 
 log = logging.getLogger(__name__)
@@ -145,6 +149,69 @@ def _inputs(splits: Mapping[str, Examples], features: str) -> dict[str, Any]:
     return {split: hstack([block[split] for block in blocks], format="csr") for split in splits}
 
 
+# --- sets of labels -----------------------------------------------------------------------------------------
+
+
+def bag_of_words_for_sets(
+    splits: Mapping[str, Examples], leaked: Container[str] = ()
+) -> list[dict[str, Any]]:
+    """Metrics of a logistic regression for each label on TF-IDF of words and word pairs, or of characters.
+
+    The regressions are trained on train, for each C in INVERSE_REGULARISATION; the main metric on validation
+    selects one C for all labels when tables are made.
+
+    Args:
+        splits: train, validation and test, each a list of {"id", "text", "label": 0 or 1 for each label}.
+        leaked: ids of the test examples that are also in train or validation.
+
+    Returns: Rows {"split", "metric", "value"}. Validation and test have `METRIC C=...` of each metric of sets
+        of labels and C; test has `METRIC_without_leaks C=...` if some of its examples leaked. Train has
+        `features` unless these are words. Without a bag, `left_out` gives the reason.
+    """
+    return _scored(splits, leaked, _scores_of_sets)
+
+
+def _scored(
+    splits: Mapping[str, Examples], leaked: Container[str], scores: Callable[..., list[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Scores of a bag, and what it is of; or why there is none."""
+    features = features_of([example["text"] for example in splits["train"]])
+    try:
+        rows = scores(splits, leaked, features)
+    except (ValueError, ArithmeticError, MemoryError) as error:  # includes scikit-learn's own errors
+        reason = _reason(splits["train"], error)
+        log.warning("no bag of words: %s", reason)
+        return [{"split": "train", "metric": "left_out", "value": reason}]
+    if features != WORDS:
+        rows.append({"split": "train", "metric": "features", "value": features})
+    return rows
+
+
+def _scores_of_sets(
+    splits: Mapping[str, Examples], leaked: Container[str], features: str
+) -> list[dict[str, Any]]:
+    inputs = _inputs(splits, features)
+    actual = {split: np.array(_column(splits, split, "label"), dtype=bool) for split in splits}
+    clean = np.array([example["id"] not in leaked for example in splits["test"]])
+    measured = [("validation", "", np.full(len(actual["validation"]), True))]
+    measured.append(("test", "", np.full(len(clean), True)))
+    if clean.any() and not clean.all():
+        measured.append(("test", "_without_leaks", clean))
+    rows = []
+    for c in INVERSE_REGULARISATION:
+        model = OneVsRestClassifier(LogisticRegression(C=c, max_iter=MAX_ITERATIONS))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Label .* is present in all training examples")
+            model.fit(inputs["train"], actual["train"].astype(int))
+        for split, ending, kept in measured:
+            truth, predicted = actual[split][kept], model.predict(inputs[split]).astype(bool)[kept]
+            counts = Counts.of(truth, predicted, exact_sets(truth, predicted, np.zeros(len(truth), bool)))
+            for metric in set_metrics.VALUES:
+                score = float(set_metrics.value(metric, counts))
+                rows.append({"split": split, "metric": f"{metric}{ending} C={c:g}", "value": score})
+    return rows
+
+
 # --- numbers ------------------------------------------------------------------------------------------------
 
 
@@ -164,16 +231,7 @@ def bag_of_words_for_numbers(
         numbers and penalty; test has `METRIC_without_leaks alpha=...` if some of its examples leaked. Train
         has `features` unless these are words. Without a bag, `left_out` gives the reason.
     """
-    features = features_of([example["text"] for example in splits["train"]])
-    try:
-        rows = _scores_of_numbers(splits, leaked, features)
-    except (ValueError, ArithmeticError, MemoryError) as error:  # includes scikit-learn's own errors
-        reason = _reason(splits["train"], error)
-        log.warning("no bag of words: %s", reason)
-        return [{"split": "train", "metric": "left_out", "value": reason}]
-    if features != WORDS:
-        rows.append({"split": "train", "metric": "features", "value": features})
-    return rows
+    return _scored(splits, leaked, _scores_of_numbers)
 
 
 def _scores_of_numbers(
@@ -198,20 +256,21 @@ def _scores_of_numbers(
     return rows
 
 
-def _column(splits: Mapping[str, Examples], split: str, key: str) -> list[Any]:
-    return [example[key] for example in splits[split]]
-
-
 # by a task's outputs
 BAGS: dict[str, Callable[..., list[dict[str, Any]]]] = {
     CLASSES: bag_of_words,
+    LABEL_SETS: bag_of_words_for_sets,
     VALUES: bag_of_words_for_numbers,
 }
 
 
+def _column(splits: Mapping[str, Examples], split: str, key: str) -> list[Any]:
+    return [example[key] for example in splits[split]]
+
+
 def _reason(train: Examples, error: Exception) -> str:
     """A short reason why no bag of words could be trained."""
-    if len({example["label"] for example in train}) < 2:
+    if len({str(example["label"]) for example in train}) < 2:
         return "all training texts are of one class"
     if not any(text.strip() for example in train for text in parts(example)):
         return "all training texts are empty"

@@ -55,6 +55,7 @@ def read_split(
     """
     found = read_records(name, definition, split, manifest)
     column, classes = definition["columns"]["label"], labels.Classes(definition)
+    _refuse_lists([record for _, record in found], column)
     labelled = [(index, record, classes.find(record.cells[column])) for index, record in found]
     others = [record for _, record, label in labelled if label is None]
     noted = {}
@@ -100,6 +101,19 @@ def read_texts(
 
 
 # --- labels -----------------------------------------------------------------------------------------------
+
+
+def _refuse_lists(records: Sequence[Record], column: str) -> None:
+    lists = [
+        (rec.place, labels.label_text(rec.cells[column]))
+        for rec in records
+        if isinstance(rec.cells[column], list)
+    ]
+    raise_first(
+        "a label is a list",
+        lists,
+        f"give one label for each text; for texts with any number of labels, set {labels.FOR_SETS}",
+    )
 
 
 def _dropped(name: str, split: str, values: Sequence[Any], total: int) -> dict[str, Any]:

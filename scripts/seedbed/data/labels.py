@@ -17,6 +17,7 @@ MISSING = frozenset({"", "nan", "null", "none", "na", "n/a", "<na>"})
 # what YAML 1.1 reads as true and false without quotes, beside these words themselves
 SWITCHES = frozenset({"yes", "no", "on", "off"})
 OCTAL = re.compile(r"0[0-7]+")  # how YAML 1.1 reads a whole number that begins with 0
+FOR_SETS = "task: multilabel"  # of a dataset whose texts have any number of labels
 BOUNDS = {
     "above": lambda value, bound: value > bound,
     "at_least": lambda value, bound: value >= bound,

@@ -1,6 +1,7 @@
 """Make a dataset's splits from its files: the steps that all tasks share.
 
-A module for each kind of output (`labelled_texts`, `valued_texts`, `questions`) provides the other steps,
+A module for each kind of output (`labelled_texts`, `label_set_texts`, `valued_texts`, `questions`) provides
+the other steps,
 under these names:
 
 - `drawable(definition)`: the splits whose origin is recorded, in the order of the draws from train;
@@ -28,14 +29,19 @@ from typing import Any
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import write_json, write_jsonl
 from seedbed.core.splits import LEAST_EXAMPLES, SPLITS
-from seedbed.core.tasks import ANSWERS, CLASSES, TASKS, VALUES
-from seedbed.data import clusters, labelled_texts, questions, valued_texts
+from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, TASKS, VALUES
+from seedbed.data import clusters, label_set_texts, labelled_texts, questions, valued_texts
 from seedbed.data.duplicates import find_duplicates, leaking_train_examples, write_duplicates
 
 log = logging.getLogger(__name__)
 
 # by a task's outputs
-KINDS: dict[str, ModuleType] = {CLASSES: labelled_texts, VALUES: valued_texts, ANSWERS: questions}
+KINDS: dict[str, ModuleType] = {
+    CLASSES: labelled_texts,
+    LABEL_SETS: label_set_texts,
+    VALUES: valued_texts,
+    ANSWERS: questions,
+}
 
 Examples = list[dict[str, Any]]
 

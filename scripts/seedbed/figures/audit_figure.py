@@ -19,7 +19,7 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 from seedbed.core.splits import SPLITS
 from seedbed.core.wording import Words
 from seedbed.core.words import percent
-from seedbed.data.audit import FEW_TEXTS, MODEL_LIMIT, Dataset
+from seedbed.data.audit import FEW_TEXTS, MODEL_LIMIT, Dataset, class_counts
 from seedbed.data.boilerplate import PIECE, SHORT_PIECE
 from seedbed.figures.base import GREY, MAX_ROWS, NAMED_LETTERS, empty_figure, finish, save, set_style
 from seedbed.figures.captions import Caption, make_caption, write_captions
@@ -219,7 +219,7 @@ def _draw_limits(axis: Axes, limits: Mapping[str, int]) -> None:
 
 def _draw_classes(axis: Axes, dataset: Dataset) -> None:
     """One line per class and split, one below the other, with a mark at the class's share of the split."""
-    counts = {split: Counter(row["label"] for row in rows) for split, rows in dataset.splits.items()}
+    counts = {split: class_counts(rows) for split, rows in dataset.splits.items()}
     labels = range(len(dataset.label_names))
     if len(labels) > MAX_CLASSES:
         labels = sorted(sorted(labels, key=lambda label: -counts["train"][label])[:MAX_CLASSES])

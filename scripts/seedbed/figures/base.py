@@ -30,7 +30,7 @@ from seedbed.analysis.experiment import INITS, Experiment
 from seedbed.analysis.table_rows import RunRow, SummaryRow
 from seedbed.core.files import atomic_open
 from seedbed.core.rows import grouped
-from seedbed.core.tasks import ANSWERS, CLASSES, VALUES, Task
+from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, VALUES, Task
 from seedbed.core.wording import Words
 from seedbed.core.words import bounds_of, count, key_text, short_number, swept_text, unit_of
 from seedbed.figures.captions import Caption
@@ -88,7 +88,12 @@ NAMED_LETTERS = 37  # of a line above panels with names beside them
 TITLE_LETTERS, HALF_LETTERS = 46, 18  # of a line of the title of a panel, and of one of two beside each other
 WORDS = Words("figures/base")
 # by a task's outputs: the label of runs that learned nothing
-WEAK = {CLASSES: "not_above_majority", VALUES: "not_better_than_mean", ANSWERS: "not_above_untrained"}
+WEAK = {
+    CLASSES: "not_above_majority",
+    LABEL_SETS: "not_above_constant",
+    VALUES: "not_better_than_mean",
+    ANSWERS: "not_above_untrained",
+}
 CROWD = 20  # seeds beyond which marks would hide each other
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from seedbed.config.plan import Plan
 from seedbed.core import wording
-from seedbed.core.tasks import ANSWERS, CLASSES, VALUES, Task
+from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, VALUES, Task
 from seedbed.core.words import metric_name
 
 COMMON = ("runs", "summary")  # tables that every figure of rule plot_figures is drawn from
@@ -123,7 +123,7 @@ FIGURES = (
         "test_metric",
         module="accuracy",
         section="first",
-        outputs=(CLASSES, VALUES),
+        outputs=(CLASSES, LABEL_SETS, VALUES),
         one_metric=False,
     ),
     FigureSpec(
@@ -143,7 +143,7 @@ FIGURES = (
         "performance_profile",
         module="profiles",
         section="scores",
-        outputs=(CLASSES,),
+        outputs=(CLASSES, LABEL_SETS),
         when=several_datasets,
     ),
     FigureSpec(
@@ -158,7 +158,7 @@ FIGURES = (
         "test_metric_by_recipe",
         module="accuracy",
         section="sweep",
-        outputs=(CLASSES, VALUES),
+        outputs=(CLASSES, LABEL_SETS, VALUES),
         when=sweeps,
         one_metric=False,
     ),

@@ -139,7 +139,10 @@ def report_blocks(
         "trained": sections_accuracy.training_section(experiment, sources),
         "frameworks": [
             *sections_contrasts.equivalence_section(experiment),
-            *(sections_models.framework_section(sources.documents, recipes, left_out) * compared),
+            *(
+                sections_models.framework_section(sources.documents, recipes, left_out, experiment.task)
+                * compared
+            ),
             *sections_models.parity_section(sources.parity),
         ],
         "methods_section": [

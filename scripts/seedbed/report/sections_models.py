@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from seedbed.core.rows import Row
-from seedbed.core.tasks import task_of
+from seedbed.core.tasks import DEFAULT, TASKS, Task, task_of
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, key_text, short_number
 from seedbed.report import flags
@@ -33,6 +33,7 @@ def framework_section(
     documents: Sequence[Row],
     recipes: Mapping[str, Mapping[str, Any]],
     left_out: Mapping[str, Sequence[str]] | None = None,
+    task: Task = TASKS[DEFAULT],
 ) -> list[Block]:
     """Where a framework departs from the recipe or from the other: the union over all runs.
 
@@ -40,6 +41,7 @@ def framework_section(
         documents: run.json of every run.
         recipes: `Plan.reporting()["recipes"]`.
         left_out: frameworks of the grid that cannot train a model, by model.
+        task: what they are trained for.
     """
     asked: dict[str, dict[str, None]] = {}
     done: dict[str, dict[str, dict[str, None]]] = {}
@@ -55,7 +57,7 @@ def framework_section(
     several = len(frameworks) > 1
     begin: list[Block] = [heading("departures_of_several" if several else "departures")]
     if left_out:
-        begin.append(Bullets([WORDS.say("left_out", model, names) for model, names in left_out.items()]))
+        begin.append(Bullets([_left_out(model, names, task) for model, names in left_out.items()]))
     if not done:
         return [*begin, Paragraph(WORDS.say("nothing_differs"))]
     body = [
@@ -70,6 +72,11 @@ def framework_section(
     columns = [*headers("departures", "setting", "asked"), *by]
     table = Table("differences", columns, body, WORDS.say("departures_caption"))
     return [*begin, *capped(table, "settings", "run.json")]
+
+
+def _left_out(model: str, names: Sequence[str], task: Task) -> str:
+    untrained = set(names) - set(task.frameworks)
+    return WORDS.say("left_out", model, names, task.name if untrained else "")
 
 
 def _text(value: Any) -> str:

@@ -66,6 +66,7 @@ ADAPTER = {"adapters": "training/adapters.py", "merging": "training/merging.py"}
 KINDS = (
     "fairseq classification", "transformers classification", "transformers classification adapter",
     "transformers generation", "transformers generation adapter", "fused classification",
+    "transformers multilabel", "transformers multilabel adapter",
     "fairseq regression", "transformers regression", "transformers regression adapter",
 )  # fmt: skip
 

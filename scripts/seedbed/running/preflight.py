@@ -87,10 +87,12 @@ def _notes(plan: Plan) -> list[str]:
 
 
 def _notes_of_frameworks(plan: Plan) -> list[str]:
-    """Models that a framework of the grid cannot train."""
+    """Models that a framework of the grid cannot train, because of their format or of the task."""
+    task = plan.task
     return [
         f"The model {name} (format: {plan.config['models'][name]['format']}) runs without "
-        f"{join([framework_name(each) for each in left_out])}, which cannot train it (grid.frameworks)."
+        f"{join([framework_name(each) for each in left_out])}, which cannot train "
+        f"{'it' if set(left_out) <= set(task.frameworks) else f'the task {task.name}'} (grid.frameworks)."
         for name, left_out in plan.config["grid"].get("left_out", {}).items()
     ]
 

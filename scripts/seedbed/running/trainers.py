@@ -4,10 +4,10 @@ A trainer is a module whose `train` takes a list of jobs. A new one needs an ent
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from seedbed.core.tasks import ANSWERS, CLASSES, TASKS, VALUES
+from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, TASKS, VALUES
 
 PACKING = {"packing": "training/packing.py"}
 HEADS = PACKING | {"objectives": "training/objectives.py", "targets": "training/targets.py"}
@@ -78,11 +78,13 @@ ENCODERS = Trainer(
         "transformers_trainer": "training/transformers/classifier.py",
     },
 )
+LABEL_SET_CODE = {"label_sets": "training/label_sets.py", "set_metrics": "core/set_metrics.py"}
 # by framework and kind of outputs
 TRAINERS = {
     ("fairseq", CLASSES): FAIRSEQ,
     ("fairseq", VALUES): FAIRSEQ,
     ("transformers", CLASSES): ENCODERS,
+    ("transformers", LABEL_SETS): replace(ENCODERS, code=ENCODERS.code | LABEL_SET_CODE),
     ("transformers", VALUES): ENCODERS,
     ("transformers", ANSWERS): Trainer(
         "transformers",

@@ -14,7 +14,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedModel
 
 from seedbed.core.errors import SeedbedError
-from seedbed.core.tasks import TASKS, VALUES
+from seedbed.core.tasks import LABEL_SETS, TASKS, VALUES
 from seedbed.models.auto_classifiers import in_head
 from seedbed.training import initialisation
 from seedbed.training.differences import Difference, difference
@@ -32,6 +32,10 @@ DROPOUTS = {
 UNLISTED = {"deberta": ("cls_dropout",), "deberta-v2": ("cls_dropout",)}  # read, but not in their configs
 
 
+# by a task's outputs: Transformers' name of the problem, where it is none of classes
+PROBLEM_TYPES = {LABEL_SETS: "multi_label_classification", VALUES: "regression"}
+
+
 def head_config(run: Mapping[str, Any], size: int) -> dict[str, Any]:
     """Keys of Transformers' config for the head of a run.
 
@@ -39,8 +43,8 @@ def head_config(run: Mapping[str, Any], size: int) -> dict[str, Any]:
         run: the run's params.
         size: outputs of the head.
     """
-    kind = {"problem_type": "regression"} if TASKS[run["task"]].outputs == VALUES else {}
-    return {"num_labels": size, **kind}
+    problem = PROBLEM_TYPES.get(TASKS[run["task"]].outputs)
+    return {"num_labels": size, **({"problem_type": problem} if problem else {})}
 
 
 def build(weights: Path, run: Mapping[str, Any], classes: int) -> PreTrainedModel:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from seedbed.core import class_metrics, value_metrics
-from seedbed.core.tasks import ANSWERS, CLASSES, VALUES, Task
+from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, VALUES, Task
+from seedbed.training import label_sets
 from seedbed.training.targets import Scale
 
 Measure = Callable[[np.ndarray, np.ndarray], dict[str, float]]
@@ -129,6 +130,7 @@ def _of_answers(task: Task, about: Mapping[str, Any]) -> Measure:
 # by a task's outputs
 MEASURES: dict[str, Callable[[Task, Mapping[str, Any]], Measure]] = {
     CLASSES: _of_classes,
+    LABEL_SETS: label_sets.measure,
     VALUES: _of_values,
     ANSWERS: _of_answers,
 }

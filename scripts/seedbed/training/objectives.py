@@ -6,14 +6,18 @@ from typing import Any, Protocol
 import torch
 import torch.nn.functional as F
 
-from seedbed.core.tasks import CLASSES, VALUES
+from seedbed.core.tasks import CLASSES, LABEL_SETS, VALUES
 from seedbed.running.jobs import Job
 from seedbed.training.class_weights import class_weights, mean_loss
+from seedbed.training.label_sets import Labelling
 from seedbed.training.targets import Scale
 
 
 class Objective(Protocol):
-    """The training loss. `outputs` are (batch, size of the head) float32, `labels` are (batch,)."""
+    """The training loss. `outputs` are (batch, size of the head) float32, `labels` are (batch,).
+
+    Where an output is a label of its own, `labels` have the shape of `outputs`.
+    """
 
     def mean(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """The loss over the number of examples."""
@@ -64,7 +68,8 @@ class Regressing:
         return F.mse_loss(outputs.squeeze(1), self._scale.scaled(labels), reduction="sum")
 
 
-OBJECTIVES: dict[str, Any] = {CLASSES: Classifying, VALUES: Regressing}  # by a task's outputs
+# by a task's outputs
+OBJECTIVES: dict[str, Any] = {CLASSES: Classifying, LABEL_SETS: Labelling, VALUES: Regressing}
 
 
 def of(job: Job, labels: Sequence[Any], device: torch.device) -> Objective:

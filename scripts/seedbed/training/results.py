@@ -13,10 +13,11 @@ from seedbed.config.runs import RUN_KEYS
 from seedbed.core import files
 from seedbed.core.commits import git_commit
 from seedbed.core.errors import SeedbedError
-from seedbed.core.tasks import CLASSES, VALUE_COLUMNS, VALUES
+from seedbed.core.tasks import CLASSES, LABEL_SETS, VALUE_COLUMNS, VALUES
 from seedbed.running import publishing
 from seedbed.running.jobs import PREDICTED, Job
 from seedbed.training import graphs, hardware
+from seedbed.training.label_sets import Labelled
 from seedbed.training.recording import Recorder, prediction_rows
 from seedbed.training.targets import Scale
 from seedbed.training.token_ids import Split
@@ -132,7 +133,11 @@ class Valued:
 
 
 # by a task's outputs: predictors of an encoder with a head
-PREDICTORS: dict[str, Callable[..., Predictor]] = {CLASSES: Classified, VALUES: Valued}
+PREDICTORS: dict[str, Callable[..., Predictor]] = {
+    CLASSES: Classified,
+    LABEL_SETS: Labelled,
+    VALUES: Valued,
+}
 
 
 def predictor_of(job: Job, predict: Callable[[Split], np.ndarray]) -> Predictor:

@@ -29,14 +29,14 @@ class Split:
     Attributes:
         examples: ids of the examples.
         ids: token ids of each text or pair, with special tokens such as <s> and </s>.
-        labels: class of each example.
+        labels: of each example the index of its class, 0 and 1 for each label of a set, or its number.
         types: types of the tokens, if the texts are pairs and the model reads them.
         pairs: numbers of tokens of the pairs before any truncation; None if the examples are single texts.
     """
 
     examples: list[str]
     ids: list[list[int]]
-    labels: list[int]
+    labels: list[Any]
     types: list[list[int]] | None = None
     pairs: list[Pair] | None = None
 

@@ -23,12 +23,13 @@ from seedbed.core.tasks.metrics import (
     class_of_metric,
     metric_named,
 )
-from seedbed.core.tasks.task import ANSWERS, CAUSAL, CLASSES, ENCODER, VALUES, Task, Words
+from seedbed.core.tasks.task import ANSWERS, CAUSAL, CLASSES, ENCODER, LABEL_SETS, VALUES, Task, Words
 
 __all__ = [
     "ANSWERS", "ANSWER_COLUMNS", "CAUSAL", "CLASSES", "CORRELATION", "DEFAULT", "ENCODER", "FRACTION",
-    "GROUP_COLUMN", "METRICS", "METRIC_COLUMNS", "NATS", "NO_PREDICTION", "PERPLEXITY", "SQUARES", "TASKS",
-    "VALUES", "VALUE_COLUMNS", "Metric", "Task", "Words", "class_of_metric", "metric_named", "task_of",
+    "GROUP_COLUMN", "LABEL_SETS", "METRICS", "METRIC_COLUMNS", "NATS", "NO_PREDICTION", "PERPLEXITY",
+    "SQUARES", "TASKS", "VALUES", "VALUE_COLUMNS", "Metric", "Task", "Words", "class_of_metric",
+    "metric_named", "task_of",
 ]  # fmt: skip
 
 NO_PREDICTION = "none"  # replaces a class in tables if a model returned no number

@@ -60,6 +60,8 @@ METRICS = _Metrics(
         "macro_f1": Metric(+1, FRACTION, "macro-F1"),
         "balanced_accuracy": Metric(+1, FRACTION, "balanced accuracy"),
         "mcc": Metric(+1, CORRELATION, "Matthews correlation"),
+        "micro_f1": Metric(+1, FRACTION, "micro-F1"),
+        "subset_accuracy": Metric(+1, FRACTION, "subset accuracy"),
         "pearson": Metric(+1, CORRELATION, "Pearson correlation"),
         "spearman": Metric(+1, CORRELATION, "Spearman correlation"),
         "mse": Metric(-1, SQUARES, "MSE"),

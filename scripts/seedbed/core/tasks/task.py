@@ -1,8 +1,8 @@
 """A task as plain data: all differences between tasks.
 
-Code asks for these fields and never for a task's name. Each kind of output (`CLASSES`, `VALUES`,
-`ANSWERS`) has its own code to train, measure and read it, in a module of each package that a table by kind of
-output names; a task with a new kind of output needs such code, too.
+Code asks for these fields and never for a task's name. Each kind of output (`CLASSES`, `LABEL_SETS`,
+`VALUES`, `ANSWERS`) has its own code to train, measure and read it, in a module of each package that a table
+by kind of output names; a task with a new kind of output needs such code, too.
 """
 
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ from typing import Self
 from seedbed.core.tasks.metrics import METRICS
 
 CLASSES = "classes"  # one of several classes, with a probability for each
+LABEL_SETS = "label_sets"  # any number of several labels, with a probability for each
 VALUES = "values"  # a number
 ANSWERS = "answers"  # a text that the model writes, and the loss of each token of the reference
 ENCODER = "encoder"  # models with a head on an encoder; their datasets are labelled texts with a labels.json
@@ -54,7 +55,7 @@ class Task:
     Attributes:
         name: its name in the config.
         meaning: the predicted output, for messages.
-        outputs: CLASSES, VALUES or ANSWERS.
+        outputs: CLASSES, LABEL_SETS, VALUES or ANSWERS.
         model: ENCODER or CAUSAL.
 
         metrics: measured at every evaluation, from the model's outputs.

@@ -7,8 +7,9 @@ from typing import Any
 from seedbed.config.file_formats import wanted_columns
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
+from seedbed.core.tasks import LABEL_SETS, TASKS
 from seedbed.data import column_names
-from seedbed.data.labels import declared_values
+from seedbed.data.labels import FOR_SETS, declared_values
 from seedbed.data.readers import json_files
 from seedbed.data.readers.files import Place, Record, SourceFile
 
@@ -26,7 +27,8 @@ PLAIN = (
 def records_of(table: Any, features: Any, file: SourceFile, definition: Mapping[str, Any]) -> list[Record]:
     """The rows of a table as records.
 
-    A ClassLabel is read as names if these include the declared labels, else as integers.
+    A ClassLabel is read as names if these include the declared labels, else as integers. The labels of a text
+    with any number of them may be lists.
 
     Args:
         table: the pyarrow table, validated.
@@ -35,13 +37,13 @@ def records_of(table: Any, features: Any, file: SourceFile, definition: Mapping[
         definition: the dataset's block.
 
     Raises:
-        SeedbedError: a column is missing, or neither plain text nor labels.
+        SeedbedError: a column is missing, or neither plain text nor labels, nor lists of them.
     """
-    columns = wanted_columns(definition)
+    columns, of_sets = wanted_columns(definition), TASKS[definition["task"]].outputs == LABEL_SETS
     read: dict[str, Callable[[Any], Any]] = {}
     for key, name in columns:
-        feature = _checked(file, features, name, key, columns)
-        read[name] = _names_of(file, feature, definition) if key == "label" else lambda value: value
+        feature = _checked(file, features, name, key, columns, lists=of_sets and key == "label")
+        read[name] = _labels_of(file, feature, definition) if key == "label" else lambda value: value
     records = []
     for batch in table.to_batches(BATCH):
         for row in batch.to_pylist():
@@ -57,9 +59,15 @@ def top_columns(names: Sequence[str], definition: Mapping[str, Any]) -> list[str
 
 
 def _checked(
-    file: SourceFile, features: Mapping[str, Any], name: str, key: str, named: Sequence[tuple[str, str]]
+    file: SourceFile,
+    features: Mapping[str, Any],
+    name: str,
+    key: str,
+    named: Sequence[tuple[str, str]],
+    *,
+    lists: bool,
 ) -> Any:
-    """The type of a column."""
+    """The type of a column, which may be one of `lists`."""
     there, feature = json_files.find(features, name)
     if not there:
         raise SeedbedError(
@@ -69,20 +77,38 @@ def _checked(
             hint=column_names.remedy(key, name, named, dict.fromkeys(features, 0))
             or f"correct columns.{key} of the dataset in the config",
         )
-    # a ClassLabel has the dtype int64
     allowed = PLAIN if key in KINDS else TEXTS
-    if getattr(feature, "dtype", None) not in allowed or type(feature).__name__ not in (
-        "Value",
-        "ClassLabel",
-    ):
+    inside = _inside(feature)
+    if not _is_plain(inside if lists and inside is not None else feature, allowed):
+        of_lists = inside is not None and key == "label"
         raise SeedbedError(
             f"column {name!r} is not a column of {KINDS.get(key, 'text')}",
             where=file.where,
             found=repr(feature),
             hint=f"correct columns.{key} of the dataset in the config; it takes {', '.join(allowed)}"
-            + ("" if allowed is TEXTS else " and ClassLabel: cast_column changes the type of a column"),
+            + ("" if allowed is TEXTS else " and ClassLabel: cast_column changes the type of a column")
+            + (f"; for texts with any number of labels, set {FOR_SETS}" if of_lists and not lists else ""),
         )
     return feature
+
+
+def _is_plain(feature: Any, allowed: Sequence[str]) -> bool:
+    # a ClassLabel has the dtype int64
+    return getattr(feature, "dtype", None) in allowed and type(feature).__name__ in ("Value", "ClassLabel")
+
+
+def _inside(feature: Any) -> Any:
+    """The type of a list's items; None of what is no list."""
+    return getattr(feature, "feature", None)
+
+
+def _labels_of(file: SourceFile, feature: Any, definition: Mapping[str, Any]) -> Callable[[Any], Any]:
+    """A function that reads a label, or a list of labels."""
+    inside = _inside(feature)
+    if inside is None:
+        return _names_of(file, feature, definition)
+    one = _names_of(file, inside, definition)
+    return lambda values: None if values is None else [one(value) for value in values]
 
 
 def _names_of(file: SourceFile, feature: Any, definition: Mapping[str, Any]) -> Callable[[Any], Any]:

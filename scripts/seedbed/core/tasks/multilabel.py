@@ -1,0 +1,55 @@
+"""Any number of several labels for a text."""
+
+from seedbed.core.tasks.task import ENCODER, LABEL_SETS, Task, Words
+
+TASK = Task(
+    name="multilabel",
+    meaning="any number of several labels for a text",
+    outputs=LABEL_SETS,
+    model=ENCODER,
+    metrics=("micro_f1", "macro_f1", "subset_accuracy", "loss"),
+    loss="loss",
+    selection="micro_f1",
+    tie_break="loss",
+    final=(),
+    reported=("micro_f1", "macro_f1", "subset_accuracy"),
+    choices=("micro_f1", "macro_f1", "subset_accuracy"),
+    formats=("fairseq", "huggingface", "auto"),
+    rules={"transformers": "finetune_transformers"},
+    methods=("full", "lora"),
+    adapter_type="SEQ_CLS",
+    settings=(),
+    fuses_seeds=False,
+    cuda_graphs=True,
+    memory=3000,  # as of classification, whose models have the same size
+    memory_settings=("batch_size", "max_positions", "precision"),
+    less_memory="make batch_size, max_positions or evaluation.batch_size smaller",
+    packages=(),
+    files_read=(),
+    counted=("micro_f1", "macro_f1", "subset_accuracy"),
+    test_columns=(),
+    from_untrained=False,
+    figure_titles={},
+    curves=(
+        ("train", "micro_f1"), ("validation", "micro_f1"), ("train", "loss"), ("validation", "loss"),
+    ),
+    columns="framework",
+    series="init",
+    sections=("frameworks",),
+    files={
+        **dict.fromkeys(("calibration.csv", "confusion.csv")),
+        "tables/": "summary and contrasts with named units, as CSV, Markdown and LaTeX",
+    },
+    words=Words(
+        question="Does pretraining help?",
+        reference="labels",
+        one_output="one set of labels",
+        gives_one_output="answer one set of labels",
+        collapse="one set of labels is predicted throughout",
+        constant="best constant answer",
+        baseline="above the best constant answer",
+        side="init",
+        drawn="the weights of the head",
+        both_sides="both inits",
+    ),
+)  # fmt: skip
