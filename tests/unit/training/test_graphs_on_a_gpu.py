@@ -12,6 +12,7 @@ from builders_graphs import NO_DROPOUT, trained
 from builders_jobs import run_python
 from builders_stops import watched  # noqa: F401 - a fixture
 from test_transformers_packed import make_model
+from transformers import BertConfig, BertForSequenceClassification
 
 from seedbed.core import interruption
 from seedbed.core.naming import PAD
@@ -119,10 +120,22 @@ def test_all_shapes_leave_their_gradients_in_one_place():
     assert len(places) == 1
 
 
-def test_filled_texts_give_the_logits_and_gradients_of_padded_ones():
+def make_bert():
+    config = BertConfig(
+        vocab_size=64, hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=24, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        initializer_range=0.3, pad_token_id=PAD,
+    )  # fmt: skip
+    torch.manual_seed(1)
+    return BertForSequenceClassification(config)
+
+
+@pytest.mark.parametrize(("make", "typed"), [(make_model, False), (make_bert, True)])
+def test_filled_texts_give_the_logits_and_gradients_of_padded_ones(make, typed):
     """In half precision; the padding of every batch has other tokens' memory before it."""
-    model = make_model(dropout=0.0).cuda().train()
+    model = make().cuda().train()
     texts = [[0, *range(4, 4 + length), 2] for length in (1, 18, 7, 12)]
+    types = [[0] * 2 + [1] * (len(text) - 2) for text in texts] if typed else None
     labels = torch.tensor([0, 1, 1, 0], device="cuda")
 
     def step(batch):
@@ -138,10 +151,11 @@ def test_filled_texts_give_the_logits_and_gradients_of_padded_ones():
             if weight.grad is not None and not name.endswith("key.bias")
         }
 
-    padded = packing.padded(token_ids.pad(texts).cuda(), PAD)
-    filled = packing.filled(packing.pack(texts), PAD)
-    there = {name: getattr(filled, name).cuda() for name in ("ids", "positions", "starts")}
-    filled = dataclasses.replace(filled, **there)
+    padded_types = token_ids.pad(types, 0).cuda() if types else None
+    padded = packing.padded(token_ids.pad(texts).cuda(), PAD, padded_types)
+    filled = packing.filled(packing.pack(texts, types), PAD)
+    parts = ("ids", "positions", "starts", *(["types"] if types else []))
+    filled = dataclasses.replace(filled, **{name: getattr(filled, name).cuda() for name in parts})
     expected, slopes = step(padded)
     torch.empty(1 << 24, device="cuda").fill_(float("nan"))  # an unwritten gradient would show it
     found, others = step(filled)
