@@ -109,7 +109,7 @@ def _check_base(base: Path, hashes: Mapping[str, str]) -> None:
 
 def _merged(base: Path, adapter: Path, record: Mapping[str, Any]) -> PreTrainedModel:
     """The base with the adapter merged into its weights, in float32 on the CPU."""
-    run = {**record["run"], "settings": record["settings"]}
+    run = {**record["run"], "task": record["task"], "settings": record["settings"]}
     if TASKS[record["task"]].model == CAUSAL:
         model = build_base(base, run)
     else:
