@@ -125,3 +125,15 @@ def test_formats_without_a_column_of_sets_are_refused(raw, form):
 def test_seeds_are_not_fused(raw):
     raw["fused_seeds"] = True
     assert "fused_seeds" in refusal(raw).where
+
+
+@pytest.mark.parametrize(
+    ("keys", "place"),
+    [({"label_separator": ";"}, "label_separator"), ({"columns": {"label": ["a", "b"]}}, "columns.label")],
+)
+def test_several_labels_of_a_classification_name_the_task(tmp_path, keys, place):
+    config = demo_config(tmp_path)
+    config["datasets"]["reviews_fr"] |= keys
+    error = refusal(config)
+    assert error.where == f"config, datasets.reviews_fr.{place}"
+    assert error.hint == "for texts with any number of labels, set task: multilabel"
