@@ -19,7 +19,7 @@ from seedbed.analysis.table_rows import LEAKLESS, SUMMARY_COLUMNS, RunRow, Summa
 from seedbed.analysis.tables import BASELINE_COLUMNS
 from seedbed.config.runs import RUN_KEYS
 from seedbed.core.splits import PREDICTED
-from seedbed.core.tasks import ANSWER_COLUMNS, METRIC_COLUMNS, METRICS, TASKS
+from seedbed.core.tasks import ANSWER_COLUMNS, METRIC_COLUMNS, METRICS, TASKS, VALUE_COLUMNS
 from seedbed.data.audit import COLUMNS as AUDIT
 from seedbed.data.duplicates import COLUMNS as DUPLICATES
 from seedbed.models.parameters import COLUMNS as PARAMETERS
@@ -58,6 +58,7 @@ def tables() -> dict[str, Table]:
         "trainable_parameters": Table(TRAINABLE),
         "metrics": Table(METRIC_COLUMNS),
         "predictions": Table(("split", "example", "label", "prediction", "probability_CLASS")),
+        "numbers": Table(VALUE_COLUMNS),
         "answers": Table(ANSWER_COLUMNS),
         "duplicates": Table(DUPLICATES),
         "bag_of_words": Table(BASELINE_COLUMNS),

@@ -47,10 +47,11 @@ class RunRow(TypedRow):
         collapsed: it diverged, has no finite loss, or gives a single class or answer on a split that tells.
         validation_all_same, test_all_same: it does so on this split; None where the split does not tell.
         diverged: the training loss was not finite.
-        not_above_majority, not_above_majority_without_leaks: the bound of its main test metric does not
-            exceed that of always answering the largest class.
+        not_above_majority, not_above_majority_without_leaks: the bound of its main test metric is not better
+            than always answering the largest class, or the mean of the training labels.
         unstable: it diverged, or its training loss rises from one epoch to the next.
-        first_train_loss, last_train_loss: mean of the first and the last epoch, in nats.
+        first_train_loss, last_train_loss: mean of the first and the last epoch, in nats; of numbers the mean
+            squared error.
         untrained_validation_loss: of the untrained model, in nats.
         not_above_untrained: the selected validation loss is not below it; None where nothing is trained.
         trainable_parameters, total_parameters: numbers of parameters.
@@ -63,7 +64,8 @@ class RunRow(TypedRow):
         fused_seeds: seeds trained as one batched model with the run, itself among them.
         device: where it ran.
         measured: metrics by column: SPLIT_METRIC, and test_METRIC_without_leaks. Accuracies are fractions,
-            losses are in nats; None where a loss is not finite, or no example leaked.
+            losses are in nats, squared errors in the squared unit of the labels; None where a loss is not
+            finite, or no example leaked.
         swept: its values of the hyperparameters that any recipe of the experiment sweeps.
     """
 
@@ -307,7 +309,8 @@ class SummaryRow(TypedRow):
         mean_without_collapsed, sd_without_collapsed: over the other runs.
         validation_mean, validation_sd: of the same metric on validation.
         binomial_se: standard error from the number of test examples.
-        majority_share: of always answering the largest class of test: of accuracy, the share of the class.
+        majority_share: of always answering the largest class of test: of accuracy, the share of the class;
+            of numbers, of always answering the mean of the training labels.
         bag_of_words: of this baseline, on test.
         validation_best: the best of these seeds' values on validation.
         chosen_share: how often resampled runs choose this recipe of its family, a fraction.

@@ -139,21 +139,23 @@ class CellValues:
         return Counted(columns, measured)
 
     def _ranked(self) -> "Ranked":
-        """Spearman's correlation by ranks among resampled examples."""
+        """Spearman's correlation by ranks among resampled examples, which are sorted once."""
         labels = _Order.of(self.labels)
         rows = [_Order.of(row) for row in self._finite]
         same = value_metrics.are_constant(self.labels, self._finite)
 
         def measured(counts: np.ndarray) -> np.ndarray:
-            weights = (counts if self.clusters is None else counts[:, self.clusters]).astype(np.float64)
+            # an example a row, since a row is moved at once where examples are put in order
+            weights = np.ascontiguousarray(counts.T, dtype=np.float32)
+            weights = weights if self.clusters is None else weights[self.clusters]
             u, of_labels = labels.ranks(weights)
             weighted = weights * u
-            found = np.zeros((len(weights), len(rows)))
+            found = np.zeros((len(counts), len(rows)), dtype=np.float32)
             for seed, row in enumerate(rows):
                 if not same[seed]:
                     v, of_row = row.ranks(weights)
-                    found[:, seed] = _ratio(np.einsum("re,re->r", weighted, v), of_labels * of_row)
-            return found.astype(np.float32)
+                    found[:, seed] = _ratio(_products(weighted, v), of_labels * of_row)
+            return found
 
         return Ranked(measured)
 
@@ -270,14 +272,24 @@ class _Order:
         """Mean ranks of examples that occur several times, less their mean.
 
         Args:
-            weights: (replicates, examples): how often each example occurs.
+            weights: (examples, replicates) float32: how often each example occurs.
 
         Returns:
-            The ranks, (replicates, examples), and the sum of their squares over all occurrences.
+            The ranks as shares of the number of examples, (examples, replicates) float32, and the sum of
+            their squares over all occurrences, (replicates,).
         """
-        counts = np.add.reduceat(weights[:, self.order], self.starts, axis=1)
-        ranks = counts.cumsum(axis=1) - counts / 2 - counts.sum(axis=1, keepdims=True) / 2
-        return ranks[:, self.place], np.einsum("rv,rv,rv->r", counts, ranks, ranks)
+        counts = weights[self.order]
+        if len(self.starts) < len(counts):  # some values are equal
+            counts = np.add.reduceat(counts, self.starts, axis=0)
+        number = counts.sum(axis=0)
+        # whole and half numbers far below 2^24, which float32 holds exactly
+        ranks = (counts.cumsum(axis=0) - counts / 2 - number / 2) / number
+        return ranks[self.place], _products(counts * ranks, ranks)
+
+
+def _products(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """(replicates,) float64: sums of products over the first axis."""
+    return np.einsum("er,er->r", one, other, dtype=np.float64)
 
 
 def _ratio(covariance: np.ndarray, variances: np.ndarray) -> np.ndarray:

@@ -39,11 +39,24 @@ TITLES = ("key", "type, unit", "default", "meaning", "a change makes again")
 HEADER = f"| {' | '.join(TITLES)} |\n{'| --- ' * len(TITLES)}|\n"
 OPTIONS = ("csv", "json", "excel")  # formats that use every option of reading between them
 ONE_FILE = {"files": {"validation": None, "test": None}, "sample": {"train": 0.5}}
+SEVERAL_LABELS = {
+    "grid": {"datasets": ["topics"]},
+    "datasets": {
+        "topics": {
+            "task": "multilabel",
+            "source": "reviews_fr",
+            "files": {"train": "train.csv", "test": "test.csv"},
+            "labels": ["love", "crime"],
+            "label_separator": ";",
+        }
+    },
+}
 # experiments that use every key between them: the files over config.yaml, and what else they set
 EXPERIMENTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("config.yaml", {}),
     ("experiments/demo_lora.yaml", {}),
     ("experiments/cls_all.yaml", {}),
+    ("config.yaml", SEVERAL_LABELS),
     *(("config.yaml", {"datasets": {"reviews_fr": {"format": form, **ONE_FILE}}}) for form in OPTIONS),
     *(("experiments/demo_lora.yaml", {"datasets": {"questions_fr": {"format": form}}}) for form in OPTIONS),
     (

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WrapValidator
 
 from seedbed.core import spelling
-from seedbed.core.tasks import DEFAULT, TASKS, VALUES
+from seedbed.core.tasks import CLASSES, DEFAULT, TASKS, VALUES
 
 # matches only at the end of the text; in Python, $ also matches before a line end
 END = r"$(?!\n)"
@@ -157,6 +157,7 @@ def check_task(dataset: Any) -> Any:
             "are not supported",
         )
     _refuse_foreign(dataset, task)
+    _refuse_sets(dataset, task)
     return dataset
 
 
@@ -170,6 +171,24 @@ def _refuse_foreign(dataset: Any, task: str) -> None:
             found=dataset[found[0]],
             hint=f"leave {found[0]} out, or set task: {DEFAULT} for labels that are names",
         )
+
+
+def _refuse_sets(dataset: Any, task: str) -> None:
+    """Refuse keys of texts with several labels in a dataset of classes, and name the task that takes them."""
+    if not isinstance(dataset, dict) or TASKS[task].outputs != CLASSES:
+        return
+    columns = dataset.get("columns")
+    label = columns.get("label") if isinstance(columns, dict) else None
+    separator = dataset.get("label_separator")
+    columns_of_labels = label if isinstance(label, list) else None
+    for key, found in (("label_separator", separator), ("columns.label", columns_of_labels)):
+        if found is not None:
+            raise WrongValue(
+                f"the task {task} has one label for a text",
+                key=key,
+                found=found,
+                hint="for texts with any number of labels, set task: multilabel",
+            )
 
 
 def task_of_dataset(dataset: Any) -> Any:

@@ -8,7 +8,7 @@ from seedbed.analysis.records import trained_together
 from seedbed.analysis.verdicts import is_withheld
 from seedbed.core import wording
 from seedbed.core.methods import ADAPTERS
-from seedbed.core.tasks import CLASSES, VALUES, Task
+from seedbed.core.tasks import ANSWERS, CLASSES, Task
 from seedbed.core.words import metric_name
 from seedbed.report import stability
 from seedbed.report.documents.blocks import Table
@@ -70,7 +70,8 @@ def parts(experiment: Experiment, sources: Sources) -> set[str]:
         "pairs": any(row["seed_correlation"] is not None for row in contrasts),
         "exact_test": any(can_be_exact(experiment, row) for row in contrasts),
         "no_verdict": withheld,
-        "named_untrained": withheld and experiment.task.outputs != VALUES,  # by the note on verdicts
+        # by the note on verdicts
+        "named_untrained": withheld and experiment.task.outputs in (CLASSES, ANSWERS),
         "mcnemar": bool(experiment.tables["pairs"]),
         "power": any(True for _ in planned(experiment)),
         "frameworks": any(row["family"] == "framework" for row in contrasts),

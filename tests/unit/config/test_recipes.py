@@ -172,7 +172,7 @@ def test_what_classification_does_not_use_is_left_out(raw):
         ("packed", "quantization", {"bnb_4bit_quant_type": "x"}, "quantization.bnb_4bit_quant_type", "nf4"),
         ("adapter", "frozen_dtype", "int8", "frozen_dtype", "['float32', 'bfloat16', 'float16']"),
         ("whole", "loss_on", "prompt", "loss_on", "['answer', 'all']"),
-        ("whole", "max_positions", 64, "max_positions", "is for classification and regression only"),
+        ("whole", "max_positions", 64, "max_positions", "multilabel and regression only"),
         ("none", "sweep", {"epochs": [1, 2]}, "sweep", "nothing is trained with the method none"),
     ],
 )  # fmt: skip

@@ -172,7 +172,7 @@ def test_spaces_around_a_label_do_not_count_and_forms_of_unicode_are_one(raw):
     assert "a label is repeated" in refused(raw)
 
 
-@pytest.mark.parametrize("task", ["multilabel", "token_classification", "nli", ["a"]])
+@pytest.mark.parametrize("task", ["pairs", "token_classification", "nli", ["a"]])
 def test_an_unknown_task_is_told_which_there_are(raw, task):
     raw["datasets"]["reviews_fr"]["task"] = task
     message = refused(raw)

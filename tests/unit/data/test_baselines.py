@@ -1,5 +1,7 @@
 """The bag of words: what it learns, how it chooses, what it reports."""
 
+import random
+
 import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -11,6 +13,7 @@ from seedbed.data.baselines import (
     PENALTIES,
     bag_of_words,
     bag_of_words_for_numbers,
+    bag_of_words_for_sets,
     features_of,
     majority_share,
 )
@@ -185,3 +188,39 @@ def test_numbers_without_a_word_leave_the_bag_out():
         "left_out",
         "all training texts are empty",
     )
+
+
+# --- sets of labels -----------------------------------------------------------------------------------------
+
+
+def label_sets(size, seed=0):
+    """Texts with a word for each label that they have; nobody has the third label."""
+    draw = random.Random(seed)
+    rows = []
+    for index in range(size):
+        held = [draw.randrange(2), draw.randrange(2), 0]
+        words = [word for word, one in zip(("amour", "crime"), held, strict=False) if one]
+        rows.append({"id": f"{seed}-{index}", "text": " ".join([*words, "un livre"]), "label": held})
+    return rows
+
+
+def test_a_bag_for_sets_has_the_metrics_of_a_regression_for_each_label():
+    splits = {split: label_sets(60, seed) for seed, split in enumerate(("train", "validation", "test"))}
+    rows = bag_of_words_for_sets(splits, {"2-0", "2-1"})
+    found = {(row["split"], row["metric"]): row["value"] for row in rows}
+    endings = [("validation", ""), ("test", ""), ("test", "_without_leaks")]
+    names = [f"C={c:g}" for c in INVERSE_REGULARISATION]
+    assert set(found) == {
+        (split, f"{metric}{ending} {name}")
+        for split, ending in endings
+        for metric in ("micro_f1", "macro_f1", "subset_accuracy")
+        for name in names
+    }
+    assert found["test", "micro_f1 C=100"] == found["test", "subset_accuracy C=100"] == 1.0
+    assert found["test", "macro_f1 C=100"] == pytest.approx(2 / 3)
+
+
+def test_there_is_no_bag_of_sets_where_texts_are_empty():
+    rows = [{"id": f"{index}", "text": "", "label": [index % 2, 0]} for index in range(9)]
+    (row,) = bag_of_words_for_sets(dict.fromkeys(("train", "validation", "test"), rows))
+    assert row == {"split": "train", "metric": "left_out", "value": "all training texts are empty"}

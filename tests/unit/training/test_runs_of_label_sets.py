@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from builders_graphs import captures  # noqa: F401 - a fixture
 from builders_training import SHAPE, SIZES, make_job, make_run, write_inputs
 from safetensors.torch import load_file
 from sklearn import metrics
@@ -117,6 +118,17 @@ def test_a_run_learns_its_labels_and_predicts_as_transformers_does(inputs, monke
         assert json.loads(row["label"]) == [n for n, held in zip(NAMES, text["label"], strict=True) if held]
         assert json.loads(row["prediction"]) == [n for n, p in zip(NAMES, told, strict=True) if p > 0.5]
     assert record["test"]["loss"] == pytest.approx(np.mean(losses), abs=1e-5)
+
+
+def test_graphs_train_the_same_run(inputs, captures):  # noqa: F811
+    records = [
+        train(job_of(inputs, name, epochs=2, cuda_graphs=name == "graphs", **STILL))
+        for name in ("graphs", "plain")
+    ]
+    assert len(captures) == 1
+    assert all(shapes["labels"][1] == 3 for shapes in captures[0].shapes)
+    graphed, plain = (record["validation"] for record in records)
+    assert graphed == pytest.approx(plain, abs=1e-5)
 
 
 def test_an_adapter_learns_its_labels(inputs):
