@@ -15,6 +15,7 @@ from typing import Any
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import atomic_open, write_json
+from seedbed.core.known import known
 from seedbed.data import clusters, labelled_texts
 from seedbed.data.labelled_texts import PARTS, compared, drawable, record
 from seedbed.data.labels import is_missing, label_text
@@ -66,13 +67,18 @@ def _numbers(cells: Sequence[tuple[Place, Any]], column: str) -> list[float]:
     """The number of each cell of the label column."""
     missing = [(place, repr(label_text(value))) for place, value in cells if is_missing(value)]
     raise_first("a label is missing", missing, "fill in the number, or delete the example")
-    wrong = [(place, repr(label_text(value))) for place, value in cells if number_of(value) is None]
+    numbers = [number_of(value) for _, value in cells]
+    wrong = [
+        (place, repr(label_text(value)))
+        for (place, value), number in zip(cells, numbers, strict=True)
+        if number is None
+    ]
     hint = f"the column {column!r} takes numbers, such as 3.5 or 1e-3; for labels that are names, set "
     hint += "task: classification"
     if wrong and WITH_COMMA.fullmatch(wrong[0][1].strip("'\"")):
         hint = "write decimals with a point: 3.5, not 3,5"
     raise_first("a label is not a finite number", wrong, hint)
-    return [number_of(value) or 0.0 for _, value in cells]
+    return list(map(known, numbers))
 
 
 def number_of(value: Any) -> float | None:

@@ -8,11 +8,14 @@ import statistics
 import numpy as np
 import pytest
 import torch
+from builders_encoders import convert_encoder, make_encoder_job
 from builders_training import SIZES, make_fairseq_job, make_job, make_run, write_fairseq_inputs, write_inputs
+from safetensors.torch import load_file
 from scipy import stats
+from transformers import AutoConfig, AutoModelForSequenceClassification
 
 from seedbed.core import files
-from seedbed.training import initial_models, objectives
+from seedbed.training import initial_models, merging, objectives
 from seedbed.training.fairseq import trainer as fairseq_trainer
 from seedbed.training.metrics import measure_of
 from seedbed.training.targets import Scale
@@ -164,3 +167,48 @@ def test_the_config_of_a_model_of_numbers_says_so(tmp_path):
     assert (model.config.num_labels, model.config.problem_type) == (1, "regression")
     classes = initial_models.build_classifier(job.weights, {**job.run, "task": "classification"}, 2)
     assert classes.config.problem_type is None
+
+
+def numbers_of(weights, scale, job, load):
+    """What a kept or merged model says of each test text, in the unit of the labels."""
+    model = load(weights).eval()
+    texts = {row["id"]: row["ids"] for row in files.read_jsonl(job.tokens / "test.jsonl")}
+    with torch.no_grad():
+        outputs = {name: float(model(input_ids=torch.tensor([ids])).logits) for name, ids in texts.items()}
+    return {name: scale["mean"] + scale["sd"] * output for name, output in outputs.items()}
+
+
+def predicted(rows):
+    return {row["example"]: float(row["prediction"]) for row in rows if row["split"] == "test"}
+
+
+def test_a_merged_adapter_says_the_predictions_on_the_scale_of_its_run(tmp_path):
+    job = numbers_job(tmp_path, "transformers", init="pretrained", method="lora", epochs=2)
+    classifier.train([job])
+    record, rows = told(job)
+    merging.merge_run(job.target, tmp_path / "merged", job.weights)
+    load = AutoModelForSequenceClassification.from_pretrained
+    found = numbers_of(tmp_path / "merged", record["targets"], job, load)
+    assert found == pytest.approx(predicted(rows), rel=1e-4)
+
+
+def test_an_encoder_of_any_kind_predicts_numbers_from_padded_texts(tmp_path):
+    model = convert_encoder(tmp_path / "model", "DeBERTa-v3")
+    run = make_run("transformers", task="regression", keep_model=True, epochs=2, dropout=0.0)
+    job = make_encoder_job(tmp_path, model, run, identity="a")
+    for split in SIZES:
+        path = job.tokens / f"{split}.jsonl"
+        files.write_jsonl(path, [row | {"label": 50 + 20 * row["label"]} for row in files.read_jsonl(path)])
+    files.write_json(job.labels, {"mean": 60.0, "sd": 10.0})
+    classifier.train([job])
+    record, rows = told(job)
+    assert not record["packed"]
+
+    def load(folder):
+        config = AutoConfig.from_pretrained(model / "huggingface", num_labels=1)
+        plain = AutoModelForSequenceClassification.from_config(config)
+        plain.load_state_dict(load_file(folder / "model.safetensors"))
+        return plain
+
+    found = numbers_of(job.target / "model", record["targets"], job, load)
+    assert found == pytest.approx(predicted(rows), rel=1e-4)
