@@ -136,7 +136,8 @@ def initial_model(asked: dict[str, Any]) -> RobertaForSequenceClassification:
     if asked.get("recipe_weights"):
         from seedbed.training.initial_models import build_classifier
 
-        run = {"settings": recipe, "init": asked["init"], "init_seed": asked["seed"]}
+        run = {"task": "classification", "settings": recipe}
+        run |= {"init": asked["init"], "init_seed": asked["seed"]}
         return build_classifier(Path(asked["weights"]), run, asked["classes"])
     config = RobertaConfig.from_pretrained(
         asked["weights"],

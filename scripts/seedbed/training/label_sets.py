@@ -94,17 +94,17 @@ class Labelled:
 
     Args:
         job: the run.
-        predict: maps token ids to logits, shape (texts, labels).
+        predict: maps a split to logits, shape (texts, labels).
     """
 
-    def __init__(self, job: Job, predict: Callable[[Sequence[Sequence[int]]], np.ndarray]):
+    def __init__(self, job: Job, predict: Callable[[Split], np.ndarray]):
         self._predict, self._names, self._task = predict, job.about_labels["names"], job.task
         probabilities = (f"probability_{name}" for name in self._names)
         self.columns = ["split", "example", "label", "prediction", *probabilities]
 
     def outputs(self, split: Split) -> np.ndarray:
         """Logits, (texts, labels)."""
-        return self._predict(split.ids)
+        return self._predict(split)
 
     def compared(self, outputs: np.ndarray) -> np.ndarray:
         """All logits."""
