@@ -15,6 +15,7 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
 from seedbed.core.model_formats import GPT2_BPE, MODEL_FORMATS
 from seedbed.core.tasks import TASKS
+from seedbed.core.words import join
 from seedbed.models import gpt2_bpe, isolation
 from seedbed.sources.archives import AS_ARCHIVE, holds_archive
 from seedbed.sources.manifest import verify
@@ -251,8 +252,8 @@ def refuse_code(content: Mapping[str, Any], path: Path) -> None:
 def _other_kind(
     definition: Mapping[str, Any], root: Path, what: str, found: str, fits: str | None
 ) -> SeedbedError:
-    tasks = " or ".join(task.name for task in TASKS.values() if fits in task.formats)
-    remedy = f"set format: {fits} for the model, which serves the task {tasks}. " if fits else ""
+    tasks = join([task.name for task in TASKS.values() if fits in task.formats])
+    remedy = f"set format: {fits} for the model, which serves {tasks}. " if fits else ""
     return SeedbedError(
         what,
         where=f"config, format of the model whose source is {definition['source']!r}; {root}",

@@ -469,7 +469,7 @@ def test_a_folder_of_fairseq_is_told_which_files_are_wanted(tmp_path, checkpoint
     error = refused(given, checkpoint=checkpoint)
     assert error.what == "this is a checkpoint of fairseq"
     told = (
-        "set format: fairseq for the model, which serves the task classification, multilabel or regression. "
+        "set format: fairseq for the model, which serves classification, multilabel and regression. "
     )
     assert error.hint.startswith(told)
     assert "from config.json, model.safetensors and tokenizer.json" in error.hint
@@ -483,7 +483,7 @@ def test_an_encoder_is_told_its_own_format(source, kind):
     error = refused(given)
     assert error.what.endswith(f"type {kind!r} in Transformers' format, and its format is not causal")
     assert error.hint.startswith(
-        "set format: huggingface for the model, which serves the task classification, multilabel or regression. "
+        "set format: huggingface for the model, which serves classification, multilabel and regression. "
     )
 
 
