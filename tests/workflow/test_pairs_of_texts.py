@@ -12,14 +12,18 @@ SIZES = {"train": 24, "validation": 12, "test": 16}
 
 
 @pytest.mark.slow
-def test_pairs_run_in_both_frameworks(tmp_path):
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_pairs_run_in_both_frameworks(tmp_path, task):
+    of_numbers = task == "regression"
     inputs = tmp_path / "inputs"
     (inputs / "books").mkdir(parents=True)
     for number, (split, size) in enumerate(SIZES.items()):
         with open(inputs / "books" / f"{split}.csv", "w", encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream)
             writer.writerow(["premise", "hypothesis", "label"])
-            writer.writerows(row.values() for row in make_pairs(size, number))
+            rows = [row | ({"label": row["label"] + len(row["text"]) / 50} if of_numbers else {})
+                    for row in make_pairs(size, number)]  # fmt: skip
+            writer.writerows(row.values() for row in rows)
     make_fairseq_checkpoint(inputs / "generated", **SHAPE)
     config = small_config(inputs)
     config["datasets"]["books"] |= {
@@ -27,10 +31,15 @@ def test_pairs_run_in_both_frameworks(tmp_path):
         "files": {split: f"{split}.csv" for split in SIZES},
         "columns": {"text": "premise", "text_pair": "hypothesis"},
     }
+    if of_numbers:
+        dataset = config["datasets"]["books"] | {"task": task}
+        config["datasets"]["books"] = {
+            key: value for key, value in dataset.items() if key not in ("labels", "label_names")
+        }
     project = Project(link_repository(tmp_path / "work"), config=config)
     succeeded(project.snakemake("--cores", "2"))
-    assert "binarize_pairs" in project.ran()
-    assert "binarize" not in project.ran()
+    binarized = {name for name in project.ran() if name.startswith("binarize")}
+    assert binarized == {"binarize_numbers_of_pairs" if of_numbers else "binarize_pairs"}
     rows = project.rows("results/small/runs.csv")
     assert {(row["framework"], row["init"]) for row in rows} == {
         (framework, init) for framework in ("fairseq", "transformers") for init in ("pretrained", "random")

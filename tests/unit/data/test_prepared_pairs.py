@@ -78,6 +78,30 @@ def test_every_format_gives_the_same_pairs(tmp_path, form):
     assert (out / "train.text").read_text().splitlines()[0] == "Il pleut.\tLe sol est mouillé."
 
 
+@pytest.mark.parametrize(
+    ("task", "label", "others", "stored"),
+    [
+        ("regression", lambda index: index / 4, {}, lambda index: index / 4),
+        (
+            "multilabel",
+            lambda index: ["a", "b"][: index + 1],
+            {"labels": ["a", "b"], "label_names": ["a", "b"]},
+            lambda index: [1, int(index > 0)],
+        ),
+    ],
+)
+def test_numbers_and_sets_of_labels_stand_beside_pairs(tmp_path, task, label, others, stored):
+    rows = [{**row, "label": label(index)} for index, row in enumerate(as_rows(PAIRS))]
+    contents = {f"{split}.jsonl": "".join(f"{json.dumps(row)}\n" for row in rows) for split in SPLITS}
+    manifest = write_source(tmp_path / "source", contents)
+    definition = define_dataset("jsonl", ".jsonl", task=task, columns=COLUMNS, **others)
+    prepare_dataset("nli", definition, manifest, tmp_path / "out", {})
+    found = read_jsonl(tmp_path / "out" / "test.jsonl")
+    assert [row["text_pair"] for row in found] == [other for _, other, _ in PAIRS]
+    assert [row["label"] for row in found] == [stored(index) for index in range(len(PAIRS))]
+    assert (tmp_path / "out" / "test.text").read_text().splitlines()[0] == "Il pleut.\tLe sol est mouillé."
+
+
 def test_a_saved_dataset_has_pairs(tmp_path):
     import datasets
 
