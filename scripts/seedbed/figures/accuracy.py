@@ -29,6 +29,7 @@ from seedbed.figures.base import (
     capped,
     empty_figure,
     finish,
+    give_room,
     limits_of,
     line_handle,
     mark,
@@ -55,6 +56,7 @@ ABOVE: dict[str, Any] = {
 MEAN_PLACE, SEED_PLACES = 0.13, (0.28, 0.44)
 SIDES = (-1, 1)
 ROW, TITLE, GAP = 0.36, 0.2, 0.05  # inches of a line of scores, of a line of a group's title, below a group
+TIGHTEST = 0.9  # of these inches, where legend and labels take the others
 GROUP_LETTERS, NAME_LETTERS = 40, 20  # of a line of a group's title, of a line's name
 WIDEST = 0.3  # room of a value, of the whole axis
 NEAR = 0.3  # of the range of the runs: a baseline further away is named, not drawn
@@ -86,7 +88,9 @@ def test_accuracy(data: Data) -> tuple[Figure, Caption]:
     words = (data.metric, data.seeds, level, data.task.words.constant, _bags(data), remarks, note)
     caption = make_caption(WORDS, "test_accuracy", *words)
     handles = [*score_handles(data), *state_handles(states, data.weak)]
-    return finish(figure, handles, caption, legend_rows=1), caption
+    finish(figure, handles, caption, legend_rows=1)
+    give_room(figure, axes, TIGHTEST * sum(height_of(groups[place]) for place in shown))
+    return figure, caption
 
 
 def test_metric(data: Data) -> tuple[Figure, Caption]:

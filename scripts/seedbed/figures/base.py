@@ -322,6 +322,20 @@ def finish(figure: Figure, handles: Sequence[Any], caption: Caption, legend_rows
     return figure
 
 
+def give_room(figure: Figure, panels: Sequence[Axes], height: float) -> None:
+    """Make a finished figure taller where legend, labels and caption leave its panels too little height.
+
+    Args:
+        figure: with its legend and caption.
+        panels: above each other.
+        height: inches that they need together.
+    """
+    figure.draw_without_rendering()
+    whole = figure.get_figheight()
+    left = sum(panel.get_position().height for panel in panels) * whole
+    figure.set_figheight(whole + max(0.0, height - left))
+
+
 def capped(rows: Sequence[Any], limit: int = MAX_ROWS) -> tuple[Sequence[Any], str]:
     """At most `limit` rows, and a sentence for the caption if some are left out."""
     if len(rows) <= limit:
