@@ -468,9 +468,7 @@ def test_a_folder_of_fairseq_is_told_which_files_are_wanted(tmp_path, checkpoint
     given = make_fairseq_checkpoint(tmp_path / "fairseq", layers=1, dim=16, ffn=24, heads=2, vocab=200)
     error = refused(given, checkpoint=checkpoint)
     assert error.what == "this is a checkpoint of fairseq"
-    told = (
-        "set format: fairseq for the model, which serves classification, multilabel and regression. "
-    )
+    told = "set format: fairseq for the model, which serves classification, multilabel and regression. "
     assert error.hint.startswith(told)
     assert "from config.json, model.safetensors and tokenizer.json" in error.hint
     assert "did you mean" not in error.hint
