@@ -232,7 +232,7 @@ def test_a_causal_model_is_told_its_own_format(tmp_path):
     change_config(source, model_type="gpt2", architectures=["GPT2LMHeadModel"])
     error = refused(source)
     assert error.what.endswith("type 'gpt2' in Transformers' format, and its format is not huggingface")
-    assert error.hint.startswith("set format: causal for the model, which serves the task generation. ")
+    assert error.hint.startswith("set format: causal for the model, which serves generation. ")
 
 
 def test_weights_of_transformers_may_have_the_ending_of_fairseq(tmp_path):
