@@ -3,10 +3,9 @@
     python benchmarks/kinds.py FOLDER [--tasks classification pairs ...] [--cores 2] [--keep FILE.csv]
 
 Every kind of model of the tests' builders (4 layers, d = 256, random weights, a tokenizer made on the spot)
-trains for an epoch on 200 invented examples of every task, as published and from random weights, through the
-whole workflow. FOLDER gets the models, texts and results, one experiment a task, kinds.csv and kinds.md. A
-time is that of training, without start and evaluation, of one thread; each is the mean of both inits. Called
-again, it goes on.
+trains for an epoch on 200 invented examples of every task, from its checkpoint, through the whole workflow.
+FOLDER gets the models, texts and results, one experiment a task, kinds.csv and kinds.md. A time is that of
+training, without start and evaluation, of one thread. Called again, it goes on.
 """
 
 import argparse
@@ -17,7 +16,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 import yaml
@@ -34,7 +32,7 @@ SIZES = {"train": 200, "validation": 60, "test": 60}
 SHAPE = {"layers": 4, "dim": 256, "ffn": 512, "heads": 8}
 POSITIONS = 100
 SENTENCEPIECE = "sentencepiece.bpe.model"
-COLUMNS = ("task", "model", "framework", "init", "examples", "train_seconds", "packed")
+COLUMNS = ("task", "model", "framework", "examples", "train_seconds", "packed")
 # of models that both frameworks train
 BOTH: dict[str, Callable[..., Any]] = {
     "RoBERTa, SentencePiece": make_fairseq_checkpoint,
@@ -140,6 +138,7 @@ def run(task: str, folder: Path, models: Mapping[str, tuple[str, dict[str, Any]]
             "datasets": [task],
             "models": [name for name, _ in models.values()],
             "recipes": ["demo"],
+            "inits": ["pretrained"],
             "seeds": [0],
         },
         "sources": {name: {"locations": [str(folder / "models" / name)]} for name, _ in models.values()}
@@ -155,7 +154,8 @@ def run(task: str, folder: Path, models: Mapping[str, tuple[str, dict[str, Any]]
         },
         "models": {name: {**definition, "description": name} for name, definition in models.values()},
         "recipes": {"demo": {"epochs": 1, "max_positions": POSITIONS}},
-        "checks": {"max_unknown_share": 1.0, "parity_reviews": 20},
+        # the random weights are large: states reach 5, and rounding 1.1e-4, in pairs of 100 tokens
+        "checks": {"max_unknown_share": 1.0, "parity_reviews": 20, "parity_tolerance": 1e-3},
         "device": "cpu",
     }
     path = folder / f"{task}.yaml"
@@ -175,7 +175,6 @@ def read(task: str, folder: Path, models: Mapping[str, tuple[str, dict[str, Any]
                 "task": task,
                 "model": kinds[told["run"]["model"]],
                 "framework": told["run"]["framework"],
-                "init": told["run"]["init"],
                 "examples": SIZES["train"],
                 "train_seconds": told["seconds"]["train"],
                 "packed": told.get("packed", True),  # fairseq's texts always are, on a CPU
@@ -186,13 +185,12 @@ def read(task: str, folder: Path, models: Mapping[str, tuple[str, dict[str, Any]
 
 def table(rows: list[dict[str, Any]], tasks: list[str]) -> str:
     """Markdown: seconds of an epoch by model and framework, a column a task; a dash: not trained."""
-    cells: dict[tuple[str, str], dict[str, list[float]]] = {}
+    cells: dict[tuple[str, str], dict[str, float]] = {}
     for row in rows:
-        cell = cells.setdefault((row["model"], row["framework"]), {})
-        cell.setdefault(row["task"], []).append(row["train_seconds"])
+        cells.setdefault((row["model"], row["framework"]), {})[row["task"]] = row["train_seconds"]
     lines = [f"| model | framework | {' | '.join(tasks)} |", f"| --- | --- |{' ---: |' * len(tasks)}"]
     for (model, framework), seconds in cells.items():
-        told = [f"{mean(seconds[task]):.1f}" if task in seconds else "–" for task in tasks]
+        told = [f"{seconds[task]:.1f}" if task in seconds else "–" for task in tasks]
         lines.append(f"| {model} | {framework} | {' | '.join(told)} |")
     return "\n".join(lines) + "\n"
 
