@@ -254,6 +254,38 @@ Group = Annotated[
 LabelGroups = Annotated[dict[NonEmptyText, Group], Field(min_length=2), AfterValidator(check_group_names)]
 
 
+# keys that datasets of several tasks have
+VALIDATION_FILE = key(
+    None,
+    "Validation split: selects the checkpoint; null: drawn from the training split, see validation_split.",
+)
+TEST_FILE = key(
+    None,
+    "Test split: read once, by the selected checkpoint; null: drawn from the training split, see test_split.",
+)
+CLUSTER = key(
+    None,
+    "Column of the cluster that an example belongs to, such as its author or its product. Examples of "
+    "one cluster are not independent: intervals resample clusters whole, and drawn splits share none "
+    "with train. null: all examples are independent.",
+)
+SAMPLE = key(Sample(), "Fewer examples of each split, drawn after the splits and the same for every run.")
+NEAR_DUPLICATES = key(
+    0.8,
+    "Least Jaccard similarity of word 3-grams of near-duplicates; null: find only identical texts.",
+    unit="fraction",
+)
+DROP_LEAKS = key(
+    False,
+    "Drop training examples whose text, or a near-duplicate of it, is in validation or test.",
+)
+LABEL_NAMES = key(
+    None,
+    "Names of the labels for people, in the same order; null: the labels themselves. Changing them "
+    "remakes tables, figures and report, and trains nothing.",
+)
+
+
 class ClassificationFiles(Block):
     """Path of each split inside the source; a pattern such as part-*.csv names several files.
 
@@ -263,16 +295,8 @@ class ClassificationFiles(Block):
     """
 
     train: Text = key(..., "Training split.")
-    validation: Text | None = key(
-        None,
-        "Validation split: selects the checkpoint; null: drawn from the training split, see "
-        "validation_split.",
-    )
-    test: Text | None = key(
-        None,
-        "Test split: read once, by the selected checkpoint; null: drawn from the training split, see "
-        "test_split.",
-    )
+    validation: Text | None = VALIDATION_FILE
+    test: Text | None = TEST_FILE
 
 
 SECOND_TEXT = (
@@ -345,11 +369,7 @@ class ClassificationDataset(Block):
         "Whether a class without an example in a given test file is an error, or allowed: its errors cannot "
         "be measured. Drawn splits may lack a rare class, with a warning.",
     )
-    label_names: Annotated[list[Text], Field(min_length=2), *Unique] | None = key(
-        None,
-        "Names of the labels for people, in the same order; null: the labels themselves. Changing them "
-        "remakes tables, figures and report, and trains nothing.",
-    )
+    label_names: Annotated[list[Text], Field(min_length=2), *Unique] | None = LABEL_NAMES
     metric: either(dict, ClassF1, Literal[choices_of(CLASSES)]) | None = key(
         None,
         "The metric that selects the checkpoint on validation and leads the report, the same for all "
@@ -366,41 +386,24 @@ class ClassificationDataset(Block):
         f"The draw of the test split from the training split if files.test is null, before that of the "
         f"validation split: {STRATIFIED}",
     )
-    sample: Sample = key(
-        Sample(), "Fewer examples of each split, drawn after the splits and the same for every run."
-    )
+    sample: Sample = SAMPLE
     neutral_ratings: Literal["error", "drop"] = key(
         "error",
         "webis_cls: whether a rating of exactly 3, absent from the published dataset, is an error or "
         "dropped.",
     )
-    near_duplicates: PositiveShare | None = key(
-        0.8,
-        "Least Jaccard similarity of word 3-grams of near-duplicates; null: find only identical texts.",
-        unit="fraction",
-    )
-    drop_leaks: Switch = key(
-        False,
-        "Drop training examples whose text, or a near-duplicate of it, is in validation or test.",
-    )
+    near_duplicates: PositiveShare | None = NEAR_DUPLICATES
+    drop_leaks: Switch = DROP_LEAKS
     language: Text = key("und", "BCP 47 tag, for the report.")
     description: Text = key("", "One sentence for the report.")
 
 
-class RegressionFiles(Block):
+class TextFiles(Block):
     """Path of each split inside the source; a pattern such as part-*.csv names several files."""
 
     train: Text = key(..., "Training split.")
-    validation: Text | None = key(
-        None,
-        "Validation split: selects the checkpoint; null: drawn from the training split, see "
-        "validation_split.",
-    )
-    test: Text | None = key(
-        None,
-        "Test split: read once, by the selected checkpoint; null: drawn from the training split, see "
-        "test_split.",
-    )
+    validation: Text | None = VALIDATION_FILE
+    test: Text | None = TEST_FILE
 
 
 class RegressionColumns(Block):
@@ -411,12 +414,7 @@ class RegressionColumns(Block):
     label: Text = key(
         "label", "Column of the number: with a decimal point, as a number or as text; neither empty nor NaN."
     )
-    cluster: NonEmptyText | None = key(
-        None,
-        "Column of the cluster that an example belongs to, such as its author or its product. Examples of "
-        "one cluster are not independent: intervals resample clusters whole, and drawn splits share none "
-        "with train. null: all examples are independent.",
-    )
+    cluster: NonEmptyText | None = CLUSTER
 
 
 class RegressionDataset(Block):
@@ -431,7 +429,7 @@ class RegressionDataset(Block):
     quoting: Quoting = key("standard", QUOTING)
     records: NonEmptyText | None = key(None, RECORDS)
     sheet: NonEmptyText | None = key(None, SHEET)
-    files: RegressionFiles
+    files: TextFiles
     columns: RegressionColumns = RegressionColumns()
     empty_texts: Literal["error", "drop"] = key("error", EMPTY)
     metric: Literal[choices_of(VALUES)] | None = key(
@@ -450,18 +448,9 @@ class RegressionDataset(Block):
         f"The draw of the test split from the training split if files.test is null, before that of the "
         f"validation split: {BY_QUANTILES}",
     )
-    sample: Sample = key(
-        Sample(), "Fewer examples of each split, drawn after the splits and the same for every run."
-    )
-    near_duplicates: PositiveShare | None = key(
-        0.8,
-        "Least Jaccard similarity of word 3-grams of near-duplicates; null: find only identical texts.",
-        unit="fraction",
-    )
-    drop_leaks: Switch = key(
-        False,
-        "Drop training examples whose text, or a near-duplicate of it, is in validation or test.",
-    )
+    sample: Sample = SAMPLE
+    near_duplicates: PositiveShare | None = NEAR_DUPLICATES
+    drop_leaks: Switch = DROP_LEAKS
     language: Text = key("und", "BCP 47 tag, for the report.")
     description: Text = key("", "One sentence for the report.")
 
@@ -562,22 +551,6 @@ class GenerationDataset(Block):
     description: Text = key("", "One sentence for the report.")
 
 
-class MultilabelFiles(Block):
-    """Path of each split inside the source; a pattern such as part-*.csv names several files."""
-
-    train: Text = key(..., "Training split.")
-    validation: Text | None = key(
-        None,
-        "Validation split: selects the checkpoint; null: drawn from the training split, see "
-        "validation_split.",
-    )
-    test: Text | None = key(
-        None,
-        "Test split: read once, by the selected checkpoint; null: drawn from the training split, see "
-        "test_split.",
-    )
-
-
 class MultilabelColumns(Block):
     """Names of columns, or of keys of JSON (`review.text` inside another one)."""
 
@@ -589,12 +562,7 @@ class MultilabelColumns(Block):
         "divides. Or a list of columns, one for each label, with 1 or true where a text has the label and 0 "
         "or false where not.",
     )
-    cluster: NonEmptyText | None = key(
-        None,
-        "Column of the cluster that an example belongs to, such as its author or its product. Examples of "
-        "one cluster are not independent: intervals resample clusters whole, and drawn splits share none "
-        "with train. null: all examples are independent.",
-    )
+    cluster: NonEmptyText | None = CLUSTER
 
 
 class MultilabelDataset(Block):
@@ -609,7 +577,7 @@ class MultilabelDataset(Block):
     quoting: Quoting = key("standard", QUOTING)
     records: NonEmptyText | None = key(None, RECORDS)
     sheet: NonEmptyText | None = key(None, SHEET)
-    files: MultilabelFiles
+    files: TextFiles
     columns: MultilabelColumns = MultilabelColumns()
     labels: LabelList | None = key(
         None,
@@ -628,11 +596,7 @@ class MultilabelDataset(Block):
         "cannot be measured, and its F1 of 0 counts in macro_f1. Drawn splits may lack a rare label, with a "
         "warning.",
     )
-    label_names: Annotated[list[Text], Field(min_length=2), *Unique] | None = key(
-        None,
-        "Names of the labels for people, in the same order; null: the labels themselves. Changing them "
-        "remakes tables, figures and report, and trains nothing.",
-    )
+    label_names: Annotated[list[Text], Field(min_length=2), *Unique] | None = LABEL_NAMES
     metric: Literal[choices_of(LABEL_SETS)] | None = key(
         None,
         "The metric that selects the checkpoint on validation and leads the report, the same for all "
@@ -649,18 +613,9 @@ class MultilabelDataset(Block):
         f"The draw of the test split from the training split if files.test is null, before that of the "
         f"validation split: {BY_SETS}",
     )
-    sample: Sample = key(
-        Sample(), "Fewer examples of each split, drawn after the splits and the same for every run."
-    )
-    near_duplicates: PositiveShare | None = key(
-        0.8,
-        "Least Jaccard similarity of word 3-grams of near-duplicates; null: find only identical texts.",
-        unit="fraction",
-    )
-    drop_leaks: Switch = key(
-        False,
-        "Drop training examples whose text, or a near-duplicate of it, is in validation or test.",
-    )
+    sample: Sample = SAMPLE
+    near_duplicates: PositiveShare | None = NEAR_DUPLICATES
+    drop_leaks: Switch = DROP_LEAKS
     language: Text = key("und", "BCP 47 tag, for the report.")
     description: Text = key("", "One sentence for the report.")
 
