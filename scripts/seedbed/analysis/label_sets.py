@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from seedbed.analysis import statistics
+from seedbed.analysis.majority import ROUNDING
 from seedbed.analysis.predictions import (
     CHANCE_OF_ONE_CLASS,
     TIE,
@@ -27,13 +28,12 @@ from seedbed.analysis.predictions import (
     check_unique,
     clusters_of,
     contradiction,
-    group_scores,
-    is_alone,
     kept_clusters,
     line_of,
     numbered,
     read_classes,
     read_probabilities,
+    scores_of_clusters,
     split_rows,
     summed_by,
 )
@@ -46,7 +46,6 @@ from seedbed.core.tasks import TASKS, Task
 
 MEANS = ("subset_accuracy", "loss")  # metrics that are means over examples
 ARRAYS = ("predicted", "missing", "loss", "loss_error")  # one row a seed
-ROUNDING = 1e-6  # scores are float32
 DIGITS = 5e-10  # rounding of a probability between 0.1 and 1, which is written with nine digits
 
 
@@ -96,9 +95,7 @@ class CellLabelSets:
         else:
             found = set_metrics.influences(metric, self.labels, self.predicted, self.correct)
             scores = set_metrics.value(metric, self.counts)[:, None] + found
-        if self.clusters is None or is_alone(self.clusters):
-            return scores
-        return group_scores(scores, np.ones(len(self.ids)), self.clusters)
+        return scores_of_clusters(scores, self.clusters)
 
     def counted(self, metric: str) -> Counted | None:
         """What gives F1 on resampled examples; None of a mean over examples, whose scores do."""
@@ -174,10 +171,7 @@ class CellLabelSets:
             return (
                 not statistics.wilson_lower(int(self.correct[0].sum()), len(self.ids), confidence) > constant
             )
-        scores = self.scores(metric)[0].astype(np.float64)
-        error = float(scores.std()) / np.sqrt(len(scores))
-        bound = float(scores.mean()) - statistics.one_sided_normal(confidence) * error
-        return not bound > constant + ROUNDING
+        return not statistics.bound_of_mean(self.scores(metric)[0], confidence) > constant + ROUNDING
 
     def keep(self, kept: np.ndarray) -> "CellLabelSets":
         """The predictions on some examples: those where `kept`, (examples,) bool, is true."""

@@ -25,9 +25,7 @@ def not_above_majority(run: CellPredictions, confidence: float) -> bool:
     if metric == "accuracy":
         right, examples = int(run.correct.sum()), len(run.ids)
         return not statistics.wilson_lower(right, examples, confidence) > run.majority_share
-    scores = run.scores(metric)[0].astype(np.float64)
-    error = float(scores.std()) / np.sqrt(len(scores))
-    bound = float(scores.mean()) - statistics.one_sided_normal(confidence) * error
+    bound = statistics.bound_of_mean(run.scores(metric)[0], confidence)
     return not bound > max(majority_value(run, metric), _guessed(run, metric)) + ROUNDING
 
 

@@ -111,9 +111,7 @@ class CellPredictions:
             influences = class_metrics.influences(metric, self.counts, self._classes)
             rows = np.arange(len(self.predicted))[:, None]
             scores = self._value(metric)[:, None] + influences[rows, self.labels, self.predicted]
-        if self.clusters is None or is_alone(self.clusters):
-            return scores
-        return group_scores(scores, np.ones(len(self.ids)), self.clusters)
+        return scores_of_clusters(scores, self.clusters)
 
     def counted(self, metric: str) -> Counted | None:
         """What gives a metric of counts on resampled examples; None of a mean, whose scores do."""
@@ -292,6 +290,13 @@ def summed_by(columns: np.ndarray, groups: np.ndarray) -> np.ndarray:
     sums = np.zeros((int(groups.max()) + 1, columns.shape[1]), dtype=columns.dtype)
     np.add.at(sums, groups, columns)
     return sums
+
+
+def scores_of_clusters(scores: np.ndarray, clusters: np.ndarray | None) -> np.ndarray:
+    """Scores of examples, (seeds, examples), as those of clusters, if there are any; see `group_scores`."""
+    if clusters is None or is_alone(clusters):
+        return scores
+    return group_scores(scores, np.ones(len(clusters)), clusters)
 
 
 def group_scores(values: np.ndarray, weights: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:

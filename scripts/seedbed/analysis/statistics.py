@@ -172,6 +172,18 @@ def one_sided_normal(confidence: float) -> float:
     return float(special.ndtri(confidence))
 
 
+def bound_of_mean(scores: np.ndarray, confidence: float) -> float:
+    """The one-sided lower bound of a mean: less its standard error times the quantile of the normal one.
+
+    Args:
+        scores: (examples,), computed in float64.
+        confidence: of the bound.
+    """
+    scores = scores.astype(np.float64)
+    error = float(scores.std()) / np.sqrt(len(scores))
+    return float(scores.mean()) - one_sided_normal(confidence) * error
+
+
 def wilson_lower(successes: int, examples: int, confidence: float) -> float:
     """One-sided lower Wilson bound: with the given confidence the true share is larger."""
     centre, half = _wilson(successes, examples, float(special.ndtri(confidence)))

@@ -24,13 +24,12 @@ from seedbed.analysis.predictions import (
     bad_predictions,
     check_unique,
     clusters_of,
-    group_scores,
-    is_alone,
     kept_clusters,
     line_of,
     numbered,
     read_columns,
     read_header,
+    scores_of_clusters,
     split_rows,
     summed_by,
 )
@@ -107,12 +106,7 @@ class CellValues:
         if METRICS[metric].unit == SQUARES:
             worst = UNDEFINED_LOSS * max(1.0, float(self.labels.var()))
             scores = np.where(self.undefined[:, None], worst, scores)
-        return self._of_clusters(scores)
-
-    def _of_clusters(self, scores: np.ndarray) -> np.ndarray:
-        if self.clusters is None or is_alone(self.clusters):
-            return scores
-        return group_scores(scores, np.ones(len(self.ids)), self.clusters)
+        return scores_of_clusters(scores, self.clusters)
 
     def counted(self, metric: str) -> "Counted | Ranked | None":
         """What gives a correlation on resampled examples; None of an error, which is a mean of its scores."""
@@ -178,9 +172,8 @@ class CellValues:
         if METRICS[metric].unit == SQUARES:
             constant = np.full((1, len(self.labels)), self.constant)
             errors = value_metrics.squared_errors(self.labels, constant)
-            scores = scores + self._of_clusters(errors)[0]
-        error = float(scores.std()) / np.sqrt(len(scores))
-        return not float(scores.mean()) > statistics.one_sided_normal(confidence) * error
+            scores = scores + scores_of_clusters(errors, self.clusters)[0]
+        return not statistics.bound_of_mean(scores, confidence) > 0
 
     def keep(self, kept: np.ndarray) -> "CellValues":
         """The predictions on some examples: those where `kept`, (examples,) bool, is true."""

@@ -18,7 +18,7 @@ from seedbed.data import clusters, label_sets, labelled_texts
 from seedbed.data.label_sets import LabelSet, spelled
 from seedbed.data.labelled_texts import PARTS, compared, drawable, record
 from seedbed.data.reading import read_records
-from seedbed.data.splitting import draw_split
+from seedbed.data.splitting import draw_split, restored
 from seedbed.data.texts import parts
 
 __all__ = [
@@ -72,12 +72,8 @@ def draw(
     _check_train(name, definition, examples)
     in_strata, names = _in_strata(definition, examples)
     asked, threshold = definition[f"{split}_split"], definition["near_duplicates"]
-    _, drawn = draw_split(name, split, in_strata, names, asked, total, threshold, STRATUM)
-    taken = {example["id"] for example in drawn}
-    return (
-        [example for example in examples if example["id"] not in taken],
-        [example for example in examples if example["id"] in taken],
-    )
+    rest, drawn = draw_split(name, split, in_strata, names, asked, total, threshold, STRATUM)
+    return restored(examples, rest), restored(examples, drawn)
 
 
 def _in_strata(definition: Mapping[str, Any], examples: Examples) -> tuple[Examples, list[str]]:
@@ -106,13 +102,9 @@ def _texts_of_labels(examples: Examples) -> list[int]:
 def sampled(definition: Mapping[str, Any], splits: Splits) -> tuple[dict[str, Examples], dict[str, Any]]:
     """The splits with as many examples as `sample` asks for, of each stratum in proportion, and what
     splits.json says of it."""
-    in_strata = {split: _in_strata(definition, examples)[0] for split, examples in splits.items()}
-    kept, recorded = labelled_texts.sampled(definition, in_strata)
-    ids = {split: {example["id"] for example in examples} for split, examples in kept.items()}
-    return {
-        split: [example for example in examples if example["id"] in ids[split]]
-        for split, examples in splits.items()
-    }, recorded
+    return labelled_texts.sampled_from_strata(
+        definition, splits, lambda examples: _in_strata(definition, examples)[0]
+    )
 
 
 def check(name: str, definition: Mapping[str, Any], splits: Splits) -> None:

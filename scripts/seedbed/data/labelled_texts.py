@@ -8,7 +8,7 @@ the end, line separators and control characters inside a text) are corrected and
 import collections
 import json
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from seedbed.core.splits import EMPTY_TEXTS, OTHER_LABELS, SAMPLE
 from seedbed.data import clusters, labels
 from seedbed.data.readers.files import Place, Record, describe_blank, joined, named_columns, raise_first
 from seedbed.data.reading import read_records
-from seedbed.data.splitting import draw_split, sample
+from seedbed.data.splitting import draw_split, restored, sample
 from seedbed.data.texts import CONTROL, PARTS, SEPARATOR, TEXT, TEXT_PAIR, clean_line, is_encodable, parts
 
 log = logging.getLogger(__name__)
@@ -283,6 +283,16 @@ def sampled(definition: Mapping[str, Any], splits: Splits) -> tuple[dict[str, Ex
         recorded[split] = {"size": asked[split], "of": len(examples), "ids": ids}
         log.info("sample of %s: %d of %d examples, seed %d", split, len(ids), len(examples), asked["seed"])
     return kept, {SAMPLE: recorded}
+
+
+def sampled_from_strata(
+    definition: Mapping[str, Any], splits: Splits, in_strata: Callable[[Examples], Examples]
+) -> tuple[dict[str, Examples], dict[str, Any]]:
+    """As `sampled`, of each stratum in proportion; `in_strata` puts its index in place of the label."""
+    if not definition.get("sample"):
+        return dict(splits), {}
+    kept, recorded = sampled(definition, {split: in_strata(examples) for split, examples in splits.items()})
+    return {split: restored(examples, kept[split]) for split, examples in splits.items()}, recorded
 
 
 def check(name: str, definition: Mapping[str, Any], splits: Splits) -> None:

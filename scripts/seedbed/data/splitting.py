@@ -27,6 +27,12 @@ log = logging.getLogger(__name__)
 Examples = list[dict[str, Any]]
 
 
+def restored(examples: Examples, chosen: Examples) -> Examples:
+    """The examples with the ids of the chosen ones, with their own labels instead of strata."""
+    ids = {example["id"] for example in chosen}
+    return [example for example in examples if example["id"] in ids]
+
+
 def draw_split(
     name: str,
     split: str,

@@ -21,7 +21,7 @@ from seedbed.data.labelled_texts import PARTS, compared, drawable, record
 from seedbed.data.labels import is_missing, label_text
 from seedbed.data.readers.files import Place, raise_first
 from seedbed.data.reading import read_records
-from seedbed.data.splitting import LEAST_OF_CLASS, draw_split, split_size
+from seedbed.data.splitting import LEAST_OF_CLASS, draw_split, restored, split_size
 from seedbed.data.texts import normalise, parts, whole
 
 __all__ = [
@@ -109,12 +109,8 @@ def draw(
     strata = max(LEAST_STRATA, min(STRATA, size // LEAST_OF_CLASS))
     in_strata, names = _in_strata(examples, strata)
     threshold = definition["near_duplicates"]
-    _, drawn = draw_split(name, split, in_strata, names, asked, total, threshold, STRATUM)
-    taken = {example["id"] for example in drawn}
-    return (
-        [example for example in examples if example["id"] not in taken],
-        [example for example in examples if example["id"] in taken],
-    )
+    rest, drawn = draw_split(name, split, in_strata, names, asked, total, threshold, STRATUM)
+    return restored(examples, rest), restored(examples, drawn)
 
 
 def _in_strata(examples: Examples, strata: int) -> tuple[Examples, list[str]]:
@@ -136,13 +132,9 @@ def _in_strata(examples: Examples, strata: int) -> tuple[Examples, list[str]]:
 def sampled(definition: Mapping[str, Any], splits: Splits) -> tuple[dict[str, Examples], dict[str, Any]]:
     """The splits with as many examples as `sample` asks for, of each stratum in proportion, and what
     splits.json says of it."""
-    in_strata = {split: _in_strata(examples, STRATA)[0] for split, examples in splits.items()}
-    kept, recorded = labelled_texts.sampled(definition, in_strata)
-    ids = {split: {example["id"] for example in examples} for split, examples in kept.items()}
-    return {
-        split: [example for example in examples if example["id"] in ids[split]]
-        for split, examples in splits.items()
-    }, recorded
+    return labelled_texts.sampled_from_strata(
+        definition, splits, lambda examples: _in_strata(examples, STRATA)[0]
+    )
 
 
 def check(name: str, definition: Mapping[str, Any], splits: Splits) -> None:
