@@ -32,7 +32,9 @@ help: ## list the targets
 install: ## install the environment into .venv, if it is not up to date
 	@envs/install.sh $(VENV)
 
+# three runs a process share its start-up: 87 s instead of 99 on two cores
 demo: CONFIG = config.yaml
+demo: OPTIONS = --config 'batches={runs: 3}'
 demo: run ## run the embedded experiment, if it is not finished, and print its summary
 
 # in a separate make, so that `make demo demo-lora` runs both
@@ -40,7 +42,7 @@ demo-lora: ## run the embedded experiment with LoRA and QLoRA and print its summ
 	@$(MAKE) --no-print-directory run CONFIG=experiments/demo_lora.yaml
 
 SNAKEMAKE = $(BIN)/python scripts/check_config.py $(CONFIG) && $(BIN)/snakemake --cores $(CORES) \
-    $(if $(filter-out config.yaml,$(CONFIG)),--configfile $(CONFIG))
+    $(if $(filter-out config.yaml,$(CONFIG)),--configfile $(CONFIG)) $(OPTIONS)
 
 run: install ## run an experiment: make run CONFIG=experiments/NAME.yaml (or several: CONFIG="A.yaml B.yaml")
 	@$(SNAKEMAKE)
