@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from seedbed.analysis import bootstrap, dominance, statistics, verdicts
+from seedbed.analysis import bootstrap, dominance, spread, statistics, verdicts
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, compare, compare_best
 from seedbed.analysis.differences import (
     OF_GAINS,
@@ -517,8 +517,8 @@ def _seed_error(
     if min(len(a), len(b)) < 2:
         return None
     if paired:
-        return bootstrap.seed_error([value - b[seed] for seed, value in a.items()], tuple(a))
-    known = [error for side in (a, b) if (error := bootstrap.seed_error(list(side.values()), tuple(side)))]
+        return spread.seed_error([value - b[seed] for seed, value in a.items()], tuple(a))
+    known = [error for side in (a, b) if (error := spread.seed_error(list(side.values()), tuple(side)))]
     if not known:
         return None
     variance = sum(error**2 for error, _ in known)

@@ -24,8 +24,9 @@ from typing import Any, Self
 import numpy as np
 from scipy import optimize
 
-from seedbed.analysis.bootstrap import Candidate, Scaled, Sums, normal
+from seedbed.analysis.bootstrap import Candidate, Scaled, Sums
 from seedbed.analysis.methods import NO_SPREAD, ONE_SEED
+from seedbed.analysis.spread import normal
 from seedbed.analysis.verdicts import FEW_SEEDS
 from seedbed.core.errors import SeedbedError
 from seedbed.core.seeds import FEWEST_SEEDS, independent_seeds
@@ -92,6 +93,11 @@ class Labels:
 
     number: float
     bound: str | None = None
+
+    @property
+    def outermost(self) -> float:
+        """The number; of a bound 0 or infinity."""
+        return {FEWER: 0.0, MORE: math.inf}.get(self.bound or "", self.number)
 
     def relative_to(self, labels: float) -> "Labels":
         """The ratio to another number of labels."""

@@ -10,7 +10,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from seedbed.analysis import bootstrap, contrasts, diagnostics, scored_bags, sides, statistics, verdicts
+from seedbed.analysis import (
+    bootstrap,
+    contrasts,
+    diagnostics,
+    scored_bags,
+    sides,
+    spread,
+    statistics,
+    verdicts,
+)
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS, Sides
 from seedbed.analysis.label_sets import CellLabelSets
 from seedbed.analysis.majority import majority_value
@@ -408,13 +417,13 @@ def _interval(
     """The t interval of a cell's mean, and in words what it rests on.
 
     Where init seeds and data seeds are crossed, runs that share one are not independent: see
-    `bootstrap.seed_error`.
+    `spread.seed_error`.
     """
     values = all_known(seed_values(group, column))
     if sides.over_units(values).means is None:
         interval = statistics.t_interval(list(values.values()), confidence)
         return interval, interval and f"Student t over seeds, {confidence:.4g}"
-    error = bootstrap.seed_error(list(values.values()), tuple(values))
+    error = spread.seed_error(list(values.values()), tuple(values))
     if error is None:
         return None, None
     average = statistics.mean(list(values.values()))

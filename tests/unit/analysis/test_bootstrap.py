@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from seedbed.analysis import bootstrap, statistics
+from seedbed.analysis import bootstrap, spread, statistics
 from seedbed.analysis.bootstrap import Candidate, Draws, Side
 from seedbed.analysis.sides import gain_candidates
 from seedbed.core.errors import SeedbedError
@@ -534,19 +534,19 @@ def test_the_sd_on_new_examples_is_what_seeds_differ_by_themselves():
 
 def test_the_error_of_independent_seeds_is_that_of_their_mean():
     values = [0.70, 0.76, 0.79, 0.71]
-    found = bootstrap.seed_error(values, pairs(4))
+    found = spread.seed_error(values, pairs(4))
     assert found == (pytest.approx(stats.sem(values)), pytest.approx(3))
-    assert bootstrap.seed_error([0.7], pairs(1)) is None
-    assert bootstrap.seed_error([0.7, 0.7], pairs(2)) is None
+    assert spread.seed_error([0.7], pairs(1)) is None
+    assert spread.seed_error([0.7, 0.7], pairs(2)) is None
 
 
 def test_the_error_of_crossed_seeds_is_that_of_what_they_share():
     # only the init seed matters: twelve runs tell as much as three
     values = [0.70, 0.76, 0.79]
-    error, degrees = bootstrap.seed_error(np.repeat(values, 4), grid(3, 4))
+    error, degrees = spread.seed_error(np.repeat(values, 4), grid(3, 4))
     assert (error, degrees) == (pytest.approx(stats.sem(values)), pytest.approx(2))
     shuffled = list(zip(np.repeat(values, 4), grid(3, 4), strict=True))[::-1]
-    again = bootstrap.seed_error(*(list(part) for part in zip(*shuffled, strict=True)))
+    again = spread.seed_error(*(list(part) for part in zip(*shuffled, strict=True)))
     assert again == pytest.approx((error, degrees))
 
 
