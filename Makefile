@@ -22,7 +22,7 @@ export TRANSFORMERS_OFFLINE := 1
 # Read by envs/install.sh, which has defaults.
 export PYTHON TORCH
 
-.PHONY: help install demo demo-lora run plan compare merge test test-slow test-all test-slurm test-gpu bench bench-scale browser golden golden-approve reference docs lint format lock docs-lock dag clean
+.PHONY: help install demo demo-lora demo-sizes run plan compare merge test test-slow test-all test-slurm test-gpu bench bench-scale browser golden golden-approve reference docs lint format lock docs-lock dag clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -40,6 +40,9 @@ demo: run ## run the embedded experiment, if it is not finished, and print its s
 # in a separate make, so that `make demo demo-lora` runs both
 demo-lora: ## run the embedded experiment with LoRA and QLoRA and print its summary
 	@$(MAKE) --no-print-directory run CONFIG=experiments/demo_lora.yaml
+
+demo-sizes: ## train on 18 to 282 reviews, and print how many labels the checkpoint is worth
+	@$(MAKE) --no-print-directory run CONFIG=experiments/demo_sizes.yaml
 
 SNAKEMAKE = $(BIN)/python scripts/check_config.py $(CONFIG) && $(BIN)/snakemake --cores $(CORES) \
     $(if $(filter-out config.yaml,$(CONFIG)),--configfile $(CONFIG)) $(OPTIONS)
@@ -146,4 +149,4 @@ dag: install ## draw the graph of rules: results/rulegraph.dot, and .svg if Grap
 	@ls results/rulegraph.*
 
 clean: ## remove what the demos made and the caches of tools; other experiments and .venv stay
-	@rm -rf results/demo results/demo_lora .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf results/demo results/demo_lora results/demo_sizes .mypy_cache .pytest_cache .ruff_cache .hypothesis

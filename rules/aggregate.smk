@@ -1,6 +1,6 @@
 """
-Aggregation: needs the published files of every run, the duplicates of every dataset, its clusters if it has any and, for
-classification, its bag-of-words baseline. Makes the tables of the experiment: runs, curves, groups of seeds, differences, and diagnostics
+Aggregation: needs the published files of every run, the duplicates of every dataset, its clusters if it has any, its
+subsets where sizes of training are swept and, for classification, its bag-of-words baseline. Makes the tables of the experiment: runs, curves, groups of seeds, differences, and diagnostics
 of predictions.
 """
 
@@ -14,6 +14,7 @@ rule aggregate:
         bag_of_words=PLAN.only("encoder", PLAN.per_dataset("bag_of_words.csv")),
         duplicates=PLAN.per_dataset("duplicates.csv"),
         splits=PLAN.clustered("splits.json"),
+        subsets=PLAN.subsets(),
     output:
         runs=table("runs"),
         curves=table("curves"),

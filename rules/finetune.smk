@@ -18,6 +18,7 @@ rule finetune_transformers:
         parity=ancient(PLAN.parity),  # a gate: no number depends on it
         limits=ancient("<experiment>/limits.json"),  # a gate: no number depends on it
         batch=ancient(PLAN.transformers_batch),  # none where the run is a job of its own
+        subset=PLAN.subset,  # none where a run trains on all texts
     output:
         **run_files("transformers"),
     log:
@@ -50,6 +51,7 @@ use rule finetune_transformers as finetune_fairseq with:
         parity=ancient("<data>/{dataset}/{model}/parity.json"),
         limits=ancient("<experiment>/limits.json"),
         batch=ancient(PLAN.fairseq_batch),
+        subset=PLAN.subset,
     output:
         **run_files("fairseq"),
     log:
@@ -71,6 +73,7 @@ use rule finetune_transformers as finetune_causal with:
         model="<models>/{model}/model.json",
         limits=ancient("<experiment>/limits.json"),
         batch=ancient(PLAN.transformers_batch),
+        subset=PLAN.subset,
     log:
         "<experiment>/logs/finetune_causal/{dataset}/{model}/{init}/{recipe}/{seed}.log",
     benchmark:
@@ -89,6 +92,7 @@ rule finetune_transformers_batch:
         model="<models>/{model}/model.json",
         parity=ancient(PLAN.parity),  # a gate: no number depends on it
         limits=ancient("<experiment>/limits.json"),  # a gate: no number depends on it
+        subsets=PLAN.subsets_of_batch("transformers"),
     output:
         done=temp("<experiment>/work/batches/{dataset}/{model}/transformers/{batch}.json"),
     log:
@@ -118,6 +122,7 @@ use rule finetune_transformers_batch as finetune_fairseq_batch with:
         model="<models>/{model}/model.json",
         parity=ancient("<data>/{dataset}/{model}/parity.json"),
         limits=ancient("<experiment>/limits.json"),
+        subsets=PLAN.subsets_of_batch("fairseq"),
     output:
         done=temp("<experiment>/work/batches/{dataset}/{model}/fairseq/{batch}.json"),
     log:
@@ -137,6 +142,7 @@ use rule finetune_transformers_batch as finetune_causal_batch with:
         tokenizer="<models>/{model}/huggingface/tokenizer.json",
         model="<models>/{model}/model.json",
         limits=ancient("<experiment>/limits.json"),
+        subsets=PLAN.subsets_of_batch("transformers"),
     log:
         "<experiment>/logs/finetune_causal_batch/{dataset}/{model}/{batch}.log",
     benchmark:

@@ -19,4 +19,5 @@ tables.aggregate(
     snakemake.params.reporting,
     dict(snakemake.output.items()),
     snakemake.input.splits,
+    snakemake.input.subsets,
 )

@@ -15,6 +15,7 @@ log = script.start(snakemake)
 models = {Path(path).parent.name: read_json(path) for path in snakemake.input.models}
 asked = snakemake.params.asked
 limits.check(models, **asked)
+limits.check_sizes(snakemake.params.sizes, snakemake.input.subsets)
 if snakemake.params.adapters:
     folders = {Path(path).parent.name: Path(path).with_name("huggingface") for path in snakemake.input.models}
     from seedbed.training import adapter_limits  # PyTorch takes seconds

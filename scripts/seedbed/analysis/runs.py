@@ -39,6 +39,7 @@ from seedbed.config.runs import RUN_FILES, RUN_KEYS, Run, build_runs
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import atomic_open
 from seedbed.core.printable import Lines
+from seedbed.core.recipes import train_size
 from seedbed.core.rows import CELL, Row
 from seedbed.core.run_folder import name_of
 from seedbed.core.splits import PREDICTED
@@ -76,12 +77,14 @@ def read_runs(
     reporting: Mapping[str, Any],
     leaks: Mapping[str, Collection[str]],
     clusters: Mapping[str, Mapping[str, Mapping[str, str]]] = MappingProxyType({}),
+    training: Mapping[str, int] = MappingProxyType({}),
 ) -> Runs:
     """Read all files of all runs, and check them against each other.
 
     `leaks` holds the ids of each dataset's leaked test examples; columns that end in `_without_leaks` are of
     the other test examples, and empty where no example leaked (or all did). `clusters` holds the clusters of
-    examples by dataset, split and id, of datasets that have any.
+    examples by dataset, split and id, of datasets that have any. `training` holds the number of training
+    texts of each dataset, where sizes of training are swept.
 
     A run is `collapsed` if it diverged, or predicts a single class or gives a single answer on validation or
     test, where that split tells (see `tells_collapse` of its outputs), or has no finite loss of its answers
@@ -122,6 +125,8 @@ def read_runs(
         unit = loss_unit(document, folder / "run.json", task)
         told |= curve_columns(metrics, told, task, folder / "metrics.csv", unit)
         told |= train_loss_columns(metrics, task)
+        size = train_size(reporting["recipes"][run.recipe])
+        told["train_size"] = training.get(run.dataset) if size is None else size
         rows.append(_run_row(run, told, predictions, peers[run.dataset], reporting))
         curves.append(_curve(run, metrics))
         by_cell.setdefault(tuple(getattr(run, key) for key in CELL), []).append(predictions)

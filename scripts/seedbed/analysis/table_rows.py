@@ -50,6 +50,7 @@ class RunRow(TypedRow):
         not_above_majority, not_above_majority_without_leaks: the bound of its main test metric is not better
             than always answering the largest class, or the mean of the training labels.
         unstable: it diverged, or its training loss rises from one epoch to the next.
+        train_size: number of training texts, where these are swept.
         first_train_loss, last_train_loss: mean of the first and the last epoch, in nats; of numbers the mean
             squared error.
         untrained_validation_loss: of the untrained model, in nats.
@@ -98,6 +99,7 @@ class RunRow(TypedRow):
     not_above_majority: bool | None = None
     not_above_majority_without_leaks: bool | None = None
     unstable: bool | None = None
+    train_size: int | None = None
     first_train_loss: float | None = None
     last_train_loss: float | None = None
     untrained_validation_loss: float | None = None
@@ -252,6 +254,7 @@ def run_columns(reporting: Mapping[str, Any]) -> list[str]:
     of_others = {f"{name}{ending}" for name in TESTS_OF_SOME_TASKS for ending in TEST_SETS.values()}
     of_others -= {f"{name}{ending}" for name in task.test_columns for ending in TEST_SETS.values()}
     of_others |= set() if task.from_untrained else set(UNTRAINED_COLUMNS)
+    of_others |= set() if reporting["grid"].get("train_sizes") else {"train_size"}
     before = {
         "test_examples": _measured_of_all(task),
         f"test_examples{LEAKLESS}": _measured_without_leaks(task),
@@ -318,10 +321,11 @@ class SummaryRow(TypedRow):
         ece_of_chance: mean of what it would be were the runs calibrated.
         bag_of_words_features: what the bag is of, where it is not of words.
         bag_of_words_left_out: why the dataset has no bag.
+        train_size: number of training texts, where these are swept.
     """
 
-    # written only where a bag is not of words
-    OPTIONAL: ClassVar[Collection[str]] = ("bag_of_words_features", "bag_of_words_left_out")
+    # written only where a bag is not of words, and where sizes of training are swept
+    OPTIONAL: ClassVar[Collection[str]] = ("bag_of_words_features", "bag_of_words_left_out", "train_size")
 
     dataset: str
     model: str
@@ -361,6 +365,7 @@ class SummaryRow(TypedRow):
     ece_of_chance: float | None = None
     bag_of_words_features: str | None = None
     bag_of_words_left_out: str | None = None
+    train_size: int | None = None
 
     @property
     def cell(self) -> tuple[str, str, str, str, str]:

@@ -36,6 +36,7 @@ from seedbed.core.tasks import CLASSES, LABEL_SETS, METRICS, VALUES, Task, task_
 from seedbed.core.words import bounds_of
 from seedbed.data.clusters import by_example
 from seedbed.data.duplicates import leaked_test_examples, read_duplicates
+from seedbed.data.subsets import COLUMNS
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -59,6 +60,7 @@ def aggregate(
     reporting: Mapping[str, Any],
     outputs: Mapping[str, str | Path],
     splits: Sequence[str | Path] = (),
+    subsets: Sequence[str | Path] = (),
 ) -> None:
     """Write the tables of an experiment.
 
@@ -69,6 +71,7 @@ def aggregate(
         reporting: `Plan.reporting()`.
         outputs: paths by table: runs, curves, summary, contrasts and those of `diagnostics.COLUMNS`.
         splits: .../DATASET/splits.json of each dataset with a column of clusters.
+        subsets: .../DATASET/subsets/seedN.csv of each dataset, where sizes of training are swept.
 
     Raises:
         SeedbedError: runs are missing, contradict their folder or their predictions, or differ in examples; a
@@ -82,7 +85,8 @@ def aggregate(
     }
     baselines = {dataset: bag.values for dataset, bag in bags.items()}
     clusters = {Path(path).parent.name: by_example(path) for path in splits}
-    found = read_runs(folders, reporting, leaks, clusters)
+    training = {Path(path).parent.parent.name: len(read_csv(path, COLUMNS)[1]) for path in subsets}
+    found = read_runs(folders, reporting, leaks, clusters, training)
     summary = summarise(found.rows, baselines, reporting)
     predicted = contrasts.sides_of(found.rows, reporting, found.cells, leaks)
     summary = _with_choices(summary, contrasts.choice_shares(summary, reporting, predicted))
@@ -372,6 +376,7 @@ def _summary_row(
         init=first.init,
         recipe=first.recipe,
         recipe_family=first.recipe_family,
+        train_size=first.train_size,
         method=first.method,
         metric=metric,
         test_set=test_set,

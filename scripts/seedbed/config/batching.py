@@ -135,6 +135,13 @@ class FusedSeeds(OneAfterAnother):
                     found=format_.name,
                     hint="set fused_seeds to false, or leave the model out of grid.models",
                 )
+        if config["grid"].get("train_sizes"):
+            raise SeedbedError(
+                "fused seeds train on the same texts, and each data seed draws its own of a size",
+                where="config, fused_seeds; grid.train_sizes",
+                found=config["grid"]["train_sizes"],
+                hint="set fused_seeds to false, or leave train_sizes out",
+            )
         if config["batches"]["at_once"] != 1:
             raise SeedbedError(
                 "fused seeds are trained in one process, so batches.at_once has no effect",

@@ -56,6 +56,7 @@ EXPERIMENTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("config.yaml", {}),
     ("experiments/demo_lora.yaml", {}),
     ("experiments/cls_all.yaml", {}),
+    ("experiments/demo_sizes.yaml", {}),
     ("config.yaml", SEVERAL_LABELS),
     *(("config.yaml", {"datasets": {"reviews_fr": {"format": form, **ONE_FILE}}}) for form in OPTIONS),
     *(("experiments/demo_lora.yaml", {"datasets": {"questions_fr": {"format": form}}}) for form in OPTIONS),

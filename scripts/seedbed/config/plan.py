@@ -19,7 +19,8 @@ from seedbed.config.shared_folders import SharedFolders
 from seedbed.core.errors import SeedbedError
 from seedbed.core.methods import METHODS
 from seedbed.core.model_formats import MODEL_FORMATS
-from seedbed.core.run_folder import batch_file
+from seedbed.core.recipes import ALL, SIZE, declared, without_size
+from seedbed.core.run_folder import batch_file, seeds_of_folder, subset_file
 from seedbed.core.splits import SPLITS
 from seedbed.core.tasks import TASKS, task_of
 from seedbed.sources.locations import candidates, local_files, local_path
@@ -299,6 +300,37 @@ class Plan:
         }
         return [name for name, each in formats.items() if framework in ("", *each.frameworks)]
 
+    def subset(self, wildcards: Any) -> list[str]:
+        """The order of training texts of which a run of a size takes the first; none for a run on all."""
+        recipe = self.config["recipes"].get(wildcards.recipe, {})
+        if SIZE not in recipe:
+            return []
+        return [self._subset_file(wildcards.dataset, seeds_of_folder(wildcards.seed)[1])]
+
+    def subsets_of_batch(self, framework: str) -> Callable[[Any], list[str]]:
+        """As `subset`, for all runs of a batch of a framework: an input function."""
+
+        def files(wildcards: Any) -> list[str]:
+            runs = self._find_batch(framework, wildcards)
+            sized = [run for run in runs if SIZE in self.config["recipes"][run.recipe]]
+            return list(dict.fromkeys(self._subset_file(run.dataset, run.data_seed) for run in sized))
+
+        return files
+
+    def subsets(self) -> list[str]:
+        """The orders of training texts of all datasets and data seeds; none without sizes of training."""
+        if not self.sizes:
+            return []
+        return list(dict.fromkeys(self._subset_file(run.dataset, run.data_seed) for run in self.runs))
+
+    @property
+    def sizes(self) -> list[int]:
+        """The numbers of training texts of the grid that are not all."""
+        return [size for size in self.config["grid"].get("train_sizes", ()) if size != ALL]
+
+    def _subset_file(self, dataset: str, data_seed: int) -> str:
+        return str(subset_file(self.results / "data" / dataset, data_seed))
+
     def parity(self, wildcards: Any) -> list[str]:
         """The result of the parity gate that a run waits for; none if fairseq cannot train the model."""
         if "fairseq" not in MODEL_FORMATS[self.config["models"][wildcards.model]["format"]].frameworks:
@@ -355,9 +387,15 @@ class Plan:
 
     def recipe_limits(self) -> dict[str, dict[str, Any]]:
         """The settings of recipes that may cut texts shorter than the model does, for the audit."""
-        keys = ("family", "swept", "max_positions")
         recipes = ((name, self.config["recipes"][name]) for name in self.config["grid"]["recipes"])
-        return {name: {key: recipe[key] for key in keys} for name, recipe in recipes}
+        return {
+            without_size(name, recipe): {
+                "family": declared(recipe),
+                "swept": recipe["swept"],
+                "max_positions": recipe["max_positions"],
+            }
+            for name, recipe in recipes
+        }
 
     def asked_of_models(self) -> dict[str, dict[str, Any]]:
         """Requirements of the grid's recipes and datasets on every model: arguments of `limits.check`."""

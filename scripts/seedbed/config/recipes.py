@@ -120,7 +120,7 @@ def _value_at(recipe: dict[str, Any], key: str) -> Any:
 def _check_sweep(family: str, sweep: dict[str, list[Any]], recipe: dict[str, Any]) -> None:
     nested = [f"{key}.{part}" for key, block in recipe.items() if isinstance(block, dict) for part in block]
     whole = [key for key, block in recipe.items() if isinstance(block, dict)]
-    known = [key for key in (*recipe, *nested) if key != "method" and key not in whole]
+    known = [key for key in (*recipe, *nested) if key not in ("method", "min_updates", *whole)]
     for key, values in sweep.items():
         if key not in known:
             raise SeedbedError(

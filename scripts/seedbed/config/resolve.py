@@ -10,6 +10,7 @@ from seedbed.config.names import check_names
 from seedbed.config.places import check_locations, check_paths
 from seedbed.config.recipes import expand_recipes
 from seedbed.config.settings import Settings
+from seedbed.config.train_sizes import expand_sizes
 from seedbed.config.validation import complete, plain
 from seedbed.core.errors import SeedbedError
 from seedbed.core.model_formats import MODEL_FORMATS
@@ -27,7 +28,8 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
 
     The result's `sources` include those of resources/sources.csv, unless the config has an entry with the
     same name. Its `recipes` have one entry for each combination of swept values, with an expanded name
-    (`lab.learning_rate=1e-05`), `family` and `swept`; `grid.recipes` lists the expanded names, `grid.seeds`
+    (`lab.learning_rate=1e-05`), `family` and `swept`, and one more for each size of training
+    (see `train_sizes`); `grid.recipes` lists the expanded names, `grid.seeds`
     all combinations, and `grid.frameworks` the frameworks that train the task; `grid.left_out` has those that
     cannot train a model for it, by model, if there are any. Keys that the task or a
     recipe's method does not use are removed, so that changing them reruns nothing.
@@ -47,6 +49,7 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     _fit_to_task(config)
     _expand_seeds(config["grid"])
     expand_recipes(config)
+    expand_sizes(config)
     batching_of(config).check(config)
     return config
 

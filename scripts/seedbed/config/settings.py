@@ -102,6 +102,7 @@ OneSeed = Annotated[
     ),
 ]
 Seeds = either(dict, CrossedSeeds, Annotated[list[OneSeed], Field(min_length=1), *Unique])
+TrainSize = either(str, Literal["all"], whole(ge=2))
 
 
 class Grid(Block):
@@ -120,6 +121,13 @@ class Grid(Block):
         [0, 1, 2],
         "A list of seeds, or two lists {init: [...], data: [...]}, whose combinations are all run, so that "
         "the spread can be divided between both.",
+    )
+    train_sizes: Annotated[list[TrainSize], Field(min_length=1), *Unique] | None = key(
+        None,
+        "Numbers of training texts, in any order, and all: [28, 112, all]. A run of a size trains on the "
+        "first texts of an order that its data seed draws: subsets are nested, and have the classes in "
+        "proportion. Validation and test stay whole. null: all.",
+        unit="examples",
     )
 
 
@@ -778,6 +786,13 @@ class Recipe(Block):
         "training; generation only.",
     )
     epochs: Count = key(5, "Passes over the training split.", unit="epochs")
+    min_updates: NonNegativeWhole = key(
+        100,
+        "Fewest updates of a run on some of the training texts (grid.train_sizes), equal for both inits: "
+        "where epochs have fewer, there is a multiple of them, with as many evaluations. Runs on all texts "
+        "have epochs as they are.",
+        unit="updates",
+    )
     batch_size: Count = key(8, "Examples per update.", unit="examples")
     learning_rate: Positive = key(1e-5, "Peak learning rate.")
     adam_betas: Annotated[list[ShareBelowOne], Field(min_length=2, max_length=2)] = key(

@@ -95,6 +95,22 @@ def name_of(path: Path) -> str:
     return "/".join(path.parts[-len(LEVELS) :])
 
 
+def subset_file(data: Path, data_seed: int) -> Path:
+    """The order of a dataset's training texts of which runs with a data seed take the first.
+
+    Args:
+        data: results/data/DATASET.
+        data_seed: the seed that draws it.
+    """
+    return data / "subsets" / f"seed{data_seed}.csv"
+
+
+def seeds_of_folder(name: str) -> tuple[int, int]:
+    """The init seed and the data seed of a folder named by `seed_folder`."""
+    init, _, data = name.removeprefix("seed").partition("-")
+    return int(init), int(data or init)
+
+
 def seed_folder(init_seed: int, data_seed: int) -> str:
     """The seed's folder: `seed0`, or `seed0-3` if initialisation and data order have different seeds."""
     return f"seed{init_seed}" if init_seed == data_seed else f"seed{init_seed}-{data_seed}"

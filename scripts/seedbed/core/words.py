@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+from seedbed.core.recipes import ALL, declared, train_size
 from seedbed.core.tasks import CORRELATION, FRACTION, METRICS, NATS, PERPLEXITY, SQUARES
 
 NOTHING = "–"  # a cell without a value
@@ -258,15 +259,25 @@ def recipe_text(recipes: Mapping[str, Mapping[str, Any]], name: str) -> str:
         name: the recipe's name.
     """
     block = recipes[name]
-    if not block["swept"]:
+    size = size_text(recipes, name)
+    if not block["swept"] and not size:
         return name
-    several = len({other["family"] for other in recipes.values()}) > 1
-    return ", ".join([*([block["family"]] if several else []), swept_text(block["swept"])])
+    several = len({declared(other) for other in recipes.values()}) > 1
+    parts = (declared(block) if several else "", swept_text(block["swept"]), size)
+    return ", ".join(filter(None, parts))
 
 
-def count(number: int, noun: str) -> str:
-    """1 seed, 2 seeds, 1,000 seeds."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def size_text(recipes: Mapping[str, Mapping[str, Any]], name: str) -> str:
+    """On how many training texts a recipe trains, in words; empty unless any recipe has a size."""
+    if not any(map(train_size, recipes.values())):
+        return ""
+    return count(train_size(recipes[name]) or ALL, "training text")
+
+
+def count(number: int | str, noun: str) -> str:
+    """1 seed, 2 seeds, 1,000 seeds, all seeds."""
+    told = number if isinstance(number, str) else f"{number:,}"
+    return f"{told} {noun}{'' if number == 1 else 's'}"
 
 
 def join(parts: Sequence[str]) -> str:

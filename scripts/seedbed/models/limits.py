@@ -1,9 +1,12 @@
 """Check the maximum lengths of recipes and datasets against the positions of converted models."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from seedbed.core.errors import SeedbedError
+from seedbed.core.recipes import declared
+from seedbed.core.rows import read_csv
 
 
 def check(
@@ -34,12 +37,33 @@ def check(
         if asked is not None and asked > limited[shortest]:
             raise SeedbedError(
                 f"recipe {name!r} asks for longer inputs than the model {shortest!r} has positions",
-                where=f"config, recipes.{recipe['family']}.max_positions",
+                where=f"config, recipes.{declared(recipe)}.max_positions",
                 found=f"{asked}; the model has {limited[shortest]}",
                 hint=f"give at most {limited[shortest]}, or null for each model's own limit",
             )
     for name, asked in datasets.items():
         check_tokens(name, asked, limited[shortest])
+
+
+def check_sizes(sizes: Sequence[int], orders: Sequence[str | Path]) -> None:
+    """Check that every dataset has more training texts than the sizes of training ask for.
+
+    Args:
+        sizes: numbers of training texts below all.
+        orders: .../DATASET/subsets/seedN.csv, the ordered training texts of each dataset and data seed.
+
+    Raises:
+        SeedbedError: a dataset has as many or fewer.
+    """
+    for path in map(Path, orders):
+        _, rows = read_csv(path, what="order of training texts")
+        if sizes and max(sizes) >= len(rows):
+            raise SeedbedError(
+                "a size of training is not below the number of training texts",
+                where="config, grid.train_sizes",
+                found=f"{max(sizes):,}; the dataset {path.parent.parent.name!r} has {len(rows):,}",
+                hint=f"give numbers below {len(rows):,}, and all for the whole training split",
+            )
 
 
 def _check_limited(model: str, recipes: Mapping[str, Mapping[str, Any]]) -> None:
@@ -48,7 +72,7 @@ def _check_limited(model: str, recipes: Mapping[str, Mapping[str, Any]]) -> None
         if recipe["max_positions"] is None:
             raise SeedbedError(
                 f"nothing limits the length of texts: neither the model {model!r} nor recipe {name!r}",
-                where=f"config, recipes.{recipe['family']}.max_positions",
+                where=f"config, recipes.{declared(recipe)}.max_positions",
                 found="null; neither config.json nor the tokenizer has a number of positions",
                 hint="give a number of tokens, such as 512",
             )

@@ -25,7 +25,7 @@ from seedbed.core.printable import Lines, one_line
 from seedbed.running import gpu_slots, publishing, runner
 from seedbed.running.jobs import Job, jobs_of_batch
 
-PATHS = ("tokens", "labels", "weights", "model", "target", "work", "binarized")
+PATHS = ("tokens", "labels", "weights", "model", "target", "work", "binarized", "subset")
 LIBRARY = Path(__file__).parents[2]
 POLL = 0.2  # seconds between two checks of the processes
 log = logging.getLogger(__name__)

@@ -8,7 +8,8 @@ from typing import Any
 
 from seedbed.core import checksums, files
 from seedbed.core.methods import METHODS, Method
-from seedbed.core.run_folder import RunFolder, experiment_of_batch, name_of
+from seedbed.core.recipes import train_size
+from seedbed.core.run_folder import RunFolder, experiment_of_batch, name_of, subset_file
 from seedbed.core.splits import PREDICTED, SPLITS
 from seedbed.core.tasks import TASKS, VALUES, Task
 from seedbed.running import identity, trainers
@@ -36,6 +37,7 @@ class Job:
         work: a folder unknown to Snakemake, on the same file system.
         threads: CPU threads.
         checkpointing: `training_checkpoints` of the config; no number depends on it.
+        subset: the order of training texts of which a run of a size takes the first; None for a run on all.
         batch: name of the batch that trains the run and keeps its result for the run's own rule; empty for a
             run with its own job.
     """
@@ -50,6 +52,7 @@ class Job:
     work: Path
     threads: int
     binarized: Path | None = None
+    subset: Path | None = None
     checkpointing: dict[str, Any] = field(default_factory=PACE.copy)
     batch: str = ""
 
@@ -132,6 +135,8 @@ class Job:
         if self.labels:
             yield "labels", self.labels
         yield "model", self.model
+        if self.subset:
+            yield "subset", self.subset
         names = IDENTITY_FILES + self.task.files_read
         for name, folder in (("weights", self.weights), ("binarized", self.binarized)):
             for path in sorted(folder.rglob("*")) if folder else ():
@@ -167,6 +172,7 @@ def jobs_from_rule(snakemake: Any) -> list[Job]:
     folder = RunFolder.from_path(Path(snakemake.output.run_json).parent)
     inputs = snakemake.input
     binarized, labels = inputs.get("binarized"), inputs.get("labels")
+    subset = next(iter(inputs.get("subset", ())), None)
     job = Job(
         run=snakemake.params.run,
         experiment=folder.experiment.name,
@@ -175,6 +181,7 @@ def jobs_from_rule(snakemake: Any) -> list[Job]:
         weights=Path(inputs.weights).parent,
         model=Path(inputs.model),
         binarized=Path(binarized).parent if binarized else None,
+        subset=Path(subset) if subset else None,
         target=folder.target,
         work=folder.work,
         threads=snakemake.threads,
@@ -215,6 +222,7 @@ def job_of_run(
         weights=model / ("fairseq" if is_fairseq else "huggingface"),
         model=model / "model.json",
         binarized=data / run["model"] / "binarized" if is_fairseq else None,
+        subset=subset_file(data, run["data_seed"]) if train_size(run["settings"]) else None,
         target=folder.target,
         work=folder.work,
         threads=threads,

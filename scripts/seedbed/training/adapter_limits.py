@@ -8,6 +8,7 @@ import torch
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.methods import METHODS
+from seedbed.core.recipes import declared
 from seedbed.core.tasks import Task
 from seedbed.training import adapter_parameters, adapters
 
@@ -33,7 +34,7 @@ def check_adapters(
         SeedbedError: a recipe's adapter cannot be trained.
     """
     for recipe in recipes.values():
-        where = f"config, recipes.{recipe['family']}"
+        where = f"config, recipes.{declared(recipe)}"
         # private, since renaming it would change the identity of runs
         adapters.check_dtypes(recipe, where)
         if not METHODS[recipe["method"]].is_quantized:

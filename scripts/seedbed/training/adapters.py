@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, BitsAndBytesConfig, PreTrainedMod
 
 from seedbed.core import files
 from seedbed.core.errors import SeedbedError
+from seedbed.core.recipes import declared
 from seedbed.running.jobs import Job
 from seedbed.training import adapter_parameters
 from seedbed.training.initialisation import generator
@@ -37,7 +38,7 @@ def apply(model: PreTrainedModel, settings: Mapping[str, Any], init_seed: int) -
         SeedbedError: the recipe's `lora` names modules that the model lacks or that cannot be trained; its
             task_type belongs to another task; or dtypes conflict.
     """
-    lora, where = settings["lora"], f"config, recipes.{settings['family']}"
+    lora, where = settings["lora"], f"config, recipes.{declared(settings)}"
     _check_task_type(model, lora, f"{where}.lora.task_type")
     check_dtypes(settings, where)
     with torch.random.fork_rng(devices=[]):
@@ -142,7 +143,7 @@ def load_quantized(
     Raises:
         SeedbedError: bitsandbytes does not support 4 bits on the device.
     """
-    check_quantization(device, f"config, recipes.{settings['family']}.method: qlora")
+    check_quantization(device, f"config, recipes.{declared(settings)}.method: qlora")
     chosen = settings["quantization"]
     quantization = BitsAndBytesConfig(
         load_in_4bit=True, **{**chosen, "bnb_4bit_compute_dtype": DTYPES[chosen["bnb_4bit_compute_dtype"]]}

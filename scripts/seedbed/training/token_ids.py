@@ -1,6 +1,6 @@
 """Token ids of a run's splits, and batches of them; prediction by length."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,8 +11,10 @@ import torch
 from seedbed.core import files
 from seedbed.core.errors import SeedbedError
 from seedbed.core.naming import EOS, PAD
+from seedbed.core.recipes import declared
 from seedbed.core.truncation import Pair, kept_of_pair, kept_of_text
 from seedbed.running.jobs import PREDICTED, Job
+from seedbed.training import subsets
 
 
 class Text(NamedTuple):
@@ -32,6 +34,8 @@ class Split:
         labels: of each example the index of its class, 0 and 1 for each label of a set, or its number.
         types: types of the tokens, if the texts are pairs and the model reads them.
         pairs: numbers of tokens of the pairs before any truncation; None if the examples are single texts.
+        rows: the place of each example in the file of the split, of training texts of a size; None if all are
+            taken.
     """
 
     examples: list[str]
@@ -39,6 +43,7 @@ class Split:
     labels: list[Any]
     types: list[list[int]] | None = None
     pairs: list[Pair] | None = None
+    rows: list[int] | None = None
 
     @property
     def texts(self) -> list[Text]:
@@ -49,6 +54,8 @@ class Split:
 def read_splits(job: Job) -> dict[str, Split]:
     """Token ids of the three splits, cut to the recipe's longest input; special tokens stay.
 
+    Of a recipe of a size, train has the first texts of the order that the data seed draws.
+
     A model without a limit needs the recipe's; the rule check_limits refuses a recipe without.
     """
     model = files.read_json(job.model)
@@ -57,16 +64,20 @@ def read_splits(job: Job) -> dict[str, Split]:
     if model_limit is not None and limit > model_limit:
         raise SeedbedError(
             "the recipe's max_positions exceeds the model's positions",
-            where=f"config, recipes.{job.settings['family']}.max_positions",
+            where=f"config, recipes.{declared(job.settings)}.max_positions",
             found=limit,
             hint=f"give at most {model_limit}, or null",
         )
     paths = {split: job.tokens / f"{split}.jsonl" for split in ("train", *PREDICTED)}
-    return {split: _read_split(path, limit, ending) for split, path in paths.items()}
+    chosen = subsets.of(job)
+    return {
+        split: _read_split(path, limit, ending, chosen if split == "train" else None)
+        for split, path in paths.items()
+    }
 
 
-def _read_split(path: Path, limit: int, ending: Sequence[int]) -> Split:
-    rows = files.read_jsonl(path)
+def _read_split(path: Path, limit: int, ending: Sequence[int], chosen: Collection[str] | None) -> Split:
+    rows, places = subsets.taken(files.read_jsonl(path), chosen)
     kept = [_kept(row, limit, len(ending)) for row in rows]
     return Split(
         examples=[row["id"] for row in rows],
@@ -74,6 +85,7 @@ def _read_split(path: Path, limit: int, ending: Sequence[int]) -> Split:
         labels=[row["label"] for row in rows],
         types=_cut(rows, "types", kept) if "types" in rows[0] else None,
         pairs=[Pair(*row["pair"]) for row in rows] if "pair" in rows[0] else None,
+        rows=places,
     )
 
 

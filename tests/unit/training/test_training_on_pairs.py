@@ -16,6 +16,9 @@ from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 from seedbed.core.files import read_json, read_jsonl
+from seedbed.core.rows import read_csv
+from seedbed.core.tasks import CLASSES
+from seedbed.data.subsets import write_order
 from seedbed.models import conversion, intake, text_ids
 from seedbed.training import packing, token_ids
 from seedbed.training.fairseq.binarization import binarize
@@ -42,11 +45,11 @@ def data(request, tmp_path_factory):
     return folder
 
 
-def job_of(folder, data, run, name="run"):
-    """A job on the data of a folder."""
+def job_of(folder, data, run, name="run", **more):
+    """A job on the data of a folder; `more` are further fields."""
     (folder / "inputs").mkdir(exist_ok=True)
     model = data / "model"
-    fields = {"tokens": data / "tokens", "labels": data / "labels.json", "model": model / "model.json"}
+    fields = {"tokens": data / "tokens", "labels": data / "labels.json", "model": model / "model.json"} | more
     if run["framework"] == "fairseq":
         return make_job(
             folder, run, name, **fields, weights=model / "fairseq", binarized=data / "binarized", identity="a"
@@ -103,6 +106,53 @@ def test_both_frameworks_read_the_ids_of_transformers(data, tmp_path, limit):
 def predictions(job):
     with open(job.target / "predictions.csv", encoding="utf-8", newline="") as stream:
         return {row["example"]: float(row["probability_positive"]) for row in csv.DictReader(stream)}
+
+
+@pytest.fixture
+def subset(data, tmp_path):
+    """The order of training texts of a data seed."""
+    write_order(tmp_path / "seed3.csv", read_jsonl(data / "train.jsonl"), CLASSES, seed=3)
+    return tmp_path / "seed3.csv"
+
+
+def of_size(run, size):
+    """Params of a run on `size` texts, evaluated after every second of four epochs."""
+    of_size = {"train_size": size, "epochs": 4, "evaluated_every": 2}
+    return run | {"settings": run["settings"] | of_size}
+
+
+def test_a_run_of_a_size_reads_the_first_texts_of_the_order(data, tmp_path, subset):
+    job = job_of(tmp_path, data, of_size(make_run("transformers"), 6), subset=subset)
+    whole = token_ids.read_splits(job_of(tmp_path, data, make_run("transformers")))
+    found = token_ids.read_splits(job)
+    chosen = [example for _, example in read_csv(subset)[1][:6]]
+    places = sorted(whole["train"].examples.index(example) for example in chosen)
+    assert found["train"].rows == places
+    for key in ("examples", "ids", "labels", "pairs"):
+        of_all = getattr(whole["train"], key)
+        assert getattr(found["train"], key) == [of_all[place] for place in places]
+    assert found["test"] == whole["test"]
+
+
+def test_both_frameworks_train_on_the_same_texts_of_a_size(data, tmp_path, subset):
+    """And are evaluated alike. The rate is so low that the loss of an epoch is that of its texts."""
+    from seedbed.training.fairseq import trainer
+
+    losses = []
+    for framework, train in (("fairseq", trainer.train), ("transformers", classifier.train)):
+        settings = {"init": "pretrained", "max_positions": LIMIT, "learning_rate": 1e-9, **STILL}
+        job = job_of(tmp_path, data, of_size(make_run(framework, **settings), 6), framework, subset=subset)
+        train([job])
+        rows = list(csv.DictReader((job.target / "metrics.csv").read_text().splitlines()))
+        told = [(row["split"], row["epoch"]) for row in rows if row["metric"] == "loss"]
+        evaluated = [("validation", "2"), ("validation", "4")]
+        assert [each for each in told if each[0] == "validation"] == evaluated
+        assert [each for each in told if each[0] == "train"] == [
+            ("train", str(epoch)) for epoch in (1, 2, 3, 4)
+        ]
+        assert read_json(job.target / "run.json")["updates"] == 8
+        losses += [float(row["value"]) for row in rows if (row["split"], row["metric"]) == ("train", "loss")]
+    assert losses == pytest.approx([losses[0]] * 8, abs=1e-5)
 
 
 @pytest.mark.parametrize("init", ["pretrained", "random"])

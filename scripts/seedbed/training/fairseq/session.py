@@ -6,7 +6,7 @@ trainer opens a session, and the plugin asks for it.
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from seedbed.core.recipes import is_evaluated
 from seedbed.core.truncation import Pair
 from seedbed.running.jobs import Job
 from seedbed.training import graphs, initialisation, objectives, packing, token_ids
@@ -75,10 +76,18 @@ class Session:
         head = model.classification_heads[HEAD]
         draw_head(head.dense, head.out_proj, seed, settings["head_init"])
 
-    def pairs_of(self, subset: str) -> list[Pair] | None:
-        """Numbers of tokens of the pairs in a subset of fairseq; None if its examples are single texts."""
+    def split_of(self, subset: str) -> Split:
+        """The split of a subset of fairseq."""
         names = {fairseq_name: name for name, fairseq_name in SUBSETS.items()}
-        return self.splits[names.get(subset, subset)].pairs
+        return self.splits[names.get(subset, subset)]
+
+    def pairs_of(self, subset: str) -> Mapping[int, Pair] | None:
+        """Numbers of tokens of the pairs in a subset of fairseq, by their place in its files; None if its
+        examples are single texts."""
+        split = self.split_of(subset)
+        if split.pairs is None:
+            return None
+        return dict(zip(split.rows or range(len(split.pairs)), split.pairs, strict=True))
 
     # --- going on from a checkpoint ---
 
@@ -104,8 +113,11 @@ class Session:
     # --- events of fairseq ---
 
     def begin_epoch(self, epoch: int) -> None:
-        """Before the first update, check that the run starts from the right weights."""
-        self.epoch, self._pending = epoch, ["train", *self.job.evaluated]
+        """End an epoch without evaluation; before the first update, check that the run starts from the right
+        weights."""
+        self._end_training_epoch()
+        evaluated = self.job.evaluated if is_evaluated(self.job.settings, epoch) else ()
+        self.epoch, self._pending = epoch, ["train", *evaluated]
         if self.tried == 0 and self.job.run["init"] == "pretrained":
             self._check_loaded()
         self.recorder.start_training()
@@ -161,7 +173,10 @@ class Session:
         """fairseq begins to evaluate its subsets, in the order of `--valid-subset`."""
         self.recorder.clock.switch("evaluate")
         self._captured = []
-        if self._pending[0] == "train":
+        self._end_training_epoch()
+
+    def _end_training_epoch(self) -> None:
+        if self._pending[:1] == ["train"]:
             self.recorder.end_training_epoch(self.step, self.epoch)
             self._pending.pop(0)
 

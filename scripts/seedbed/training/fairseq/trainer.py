@@ -20,6 +20,7 @@ from fairseq import checkpoint_utils  # noqa: E402
 
 from seedbed.core import files  # noqa: E402
 from seedbed.core.errors import SeedbedError  # noqa: E402
+from seedbed.core.recipes import EVALUATED_EVERY  # noqa: E402
 from seedbed.core.tasks import CLASSES, VALUES  # noqa: E402
 from seedbed.running.jobs import Job  # noqa: E402
 from seedbed.training import adapter_parameters, differences, hardware, results, token_ids  # noqa: E402
@@ -189,6 +190,8 @@ def arguments(session: Session) -> list[str]:
         "--log-format": "simple",
         "--log-interval": 100,
     }
+    if settings.get(EVALUATED_EVERY, 1) > 1:
+        options["--validate-interval"] = settings[EVALUATED_EVERY]
     flags = [*of_labels, "--no-save", "--no-progress-bar"]
     if run["init"] == "pretrained":
         options["--restore-file"] = session.checkpoint

@@ -17,6 +17,7 @@ logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments  # noqa: E402
 from transformers.utils import logging as transformers_logging  # noqa: E402
 
+from seedbed.core.recipes import is_evaluated  # noqa: E402
 from seedbed.running.jobs import Job  # noqa: E402
 from seedbed.training import methods  # noqa: E402
 from seedbed.training.progress import Progress, check_updates  # noqa: E402
@@ -326,7 +327,8 @@ class RecipeTrainer(Trainer):
         step, epoch = self.state.global_step, round(self.state.epoch)
         if not self.recorder.holds("train", step):
             self.recorder.end_training_epoch(step, epoch)
-        self._evaluate_splits(self.job.evaluated, step, epoch)
+        if is_evaluated(self.job.settings, epoch):
+            self._evaluate_splits(self.job.evaluated, step, epoch)
         self._go_on()
         return {}
 

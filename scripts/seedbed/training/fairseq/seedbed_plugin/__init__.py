@@ -6,10 +6,11 @@
 - for speed, a model that can omit padding, and Adam with a fused kernel.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from fairseq.criterions import register_criterion
@@ -84,7 +85,7 @@ class KeepEndDataset(BaseWrapperDataset):
     Of pairs, both texts are cut; `pairs` are the numbers of their tokens.
     """
 
-    def __init__(self, dataset: Any, limit: int, pairs: Sequence[Pair] | None = None):
+    def __init__(self, dataset: Any, limit: int, pairs: Mapping[int, Pair] | None = None):
         super().__init__(dataset)
         self.limit, self.pairs = limit, pairs
 
@@ -108,6 +109,22 @@ class KeepEndDataset(BaseWrapperDataset):
     def size(self, index: int) -> int:
         """Length after the cut."""
         return self.num_tokens(index)
+
+
+class ChosenDataset(BaseWrapperDataset):
+    """Some examples of a dataset, under their indices in the whole."""
+
+    def __init__(self, dataset: Any, chosen: Sequence[int]):
+        super().__init__(dataset)
+        self.chosen = np.array(chosen)
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    def ordered_indices(self) -> Any:
+        """The order of the whole dataset, without what is not chosen."""
+        ordered = self.dataset.ordered_indices()
+        return ordered[np.isin(ordered, self.chosen)]
 
 
 class KeptDataset(BaseWrapperDataset):
@@ -142,6 +159,8 @@ class Task(SentencePredictionTask):
             super().load_dataset(split, combine=combine, **kwargs)
         finally:
             sentence_prediction.maybe_shorten_dataset = original
+        if (rows := session.current().split_of(split).rows) is not None:
+            self.datasets[split] = ChosenDataset(self.datasets[split], rows)
         self.datasets[split] = KeptDataset(self.datasets[split])
         return self.datasets[split]
 
