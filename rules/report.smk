@@ -70,6 +70,7 @@ rule write_summary:
         calibration=rules.aggregate.output.calibration,
         variance=rules.aggregate.output.variance,
         expected_validation=rules.aggregate.output.expected_validation,
+        **{name: rules.aggregate.output[name] for name in PLAN.size_tables},
         run_json=PLAN.per_run("run.json"),
         audit=rules.audit.output.table,
         parity=PLAN.only("encoder", PLAN.per_pair("parity.json", "fairseq")),

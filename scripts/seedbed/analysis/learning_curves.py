@@ -25,6 +25,8 @@ class CurveRow(TypedRow):
         n_seeds, n_collapsed: runs.
         mean, sd: over seeds.
         both_low, both_high: the interval over seeds and test examples, for the recipe as it is.
+        bag_of_words: of a bag of words on as many training texts.
+        majority_share: of always answering the largest class of test, see `SummaryRow`.
     """
 
     dataset: str
@@ -43,6 +45,8 @@ class CurveRow(TypedRow):
     sd: float | None
     both_low: float | None
     both_high: float | None
+    bag_of_words: float | None
+    majority_share: float | None
 
 
 CURVE_COLUMNS = tuple(each.name for each in fields(CurveRow))
@@ -144,6 +148,8 @@ def curve_rows(curves: Sequence[LearningCurve]) -> list[CurveRow]:
             sd=row.sd,
             both_low=row.both_low,
             both_high=row.both_high,
+            bag_of_words=row.bag_of_words,
+            majority_share=row.majority_share,
         )
         for curve in curves
         for size, row in curve.chosen.items()

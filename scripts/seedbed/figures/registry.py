@@ -56,6 +56,16 @@ def sweeps(plan: Plan) -> bool:
     return len(set(families)) < len(families)
 
 
+def has_sizes(plan: Plan) -> bool:
+    """Where sizes of training are swept."""
+    return bool(plan.sizes)
+
+
+def has_one_size(plan: Plan) -> bool:
+    """Where every run trains on all texts."""
+    return not plan.sizes
+
+
 def has_test_curves(plan: Plan) -> bool:
     """Where the test split is evaluated while training."""
     return plan.config["evaluation"]["test_curves"]
@@ -113,10 +123,18 @@ FIGURES = (
         rule="audit",  # before any training, from the data themselves
     ),
     FigureSpec(
+        "scores_by_size",
+        module="sizes",
+        section="first",
+        when=has_sizes,
+        tables=("learning_curves", "label_worth"),
+    ),
+    FigureSpec(
         "test_accuracy",
         module="accuracy",
         section="first",
         outputs=(CLASSES,),
+        when=has_one_size,
         one_metric=True,
     ),
     FigureSpec(
@@ -124,6 +142,7 @@ FIGURES = (
         module="accuracy",
         section="first",
         outputs=(CLASSES, LABEL_SETS, VALUES),
+        when=has_one_size,
         one_metric=False,
     ),
     FigureSpec(
@@ -131,6 +150,7 @@ FIGURES = (
         module="scores",
         section="first",
         outputs=(ANSWERS,),
+        when=has_one_size,
     ),
     FigureSpec(
         "contrasts",

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from seedbed.analysis.sizes import sized
 from seedbed.analysis.table_rows import SummaryRow
 from seedbed.core.wording import Words
 from seedbed.core.words import (
@@ -14,6 +15,7 @@ from seedbed.core.words import (
     unit_of,
     with_unit,
 )
+from seedbed.report import sizes
 from seedbed.report.documents.blocks import Cell, Header, Table
 from seedbed.report.experiment import Experiment, interval
 from seedbed.report.method_comparisons import (
@@ -49,6 +51,8 @@ MAX_SEEDS = 5  # whose scores are shown; of more the smallest and the largest
 
 def first_tables(experiment: Experiment) -> list[Table]:
     """The table of scores, and that of the differences of methods where sentences leave them to it."""
+    if sized(experiment):
+        return [sizes.table(experiment)]
     found = [first_table(experiment)]
     return [*found, _difference_table(experiment)] if tabled(experiment) else found
 

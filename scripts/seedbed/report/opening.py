@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from seedbed.analysis.sizes import Sized, sized
 from seedbed.analysis.table_rows import SummaryRow
 from seedbed.analysis.verdicts import is_withheld, learned_nothing, verdict
 from seedbed.core import wording
@@ -16,7 +17,7 @@ from seedbed.core.rows import Row, grouped
 from seedbed.core.tasks import METRICS
 from seedbed.core.wording import Words
 from seedbed.core.words import code, framework_name, mean_sd
-from seedbed.report import method_comparisons, undecided
+from seedbed.report import method_comparisons, sizes, undecided
 from seedbed.report.answer import (
     Asked,
     Difference,
@@ -93,6 +94,14 @@ def opening(experiment: Experiment) -> Opening:
     """The opening of an experiment."""
     asked = [*of_gains(experiment), *of_inits(experiment)]
     others = _others(experiment, led=bool(asked))
+    curves = [one for one in sized(experiment) if one.told_size is not None]
+    if curves:
+        several = len(curves) > 1
+        groups = [
+            Group(sizes.place(experiment, one) if several else "", _lines_of_sizes(experiment, one, asked))
+            for one in curves[:MAX_GROUPS]
+        ]
+        return Opening("", groups, others)
     if not asked:
         return Opening("", [Group("", _without_question(experiment))], others)
     if len(asked) == 1:
@@ -117,6 +126,21 @@ def _lines(asked: Asked) -> list[Line]:
         ("next", [say_step(next_step(asked))]),
     ]
     return [Line(kind, text) for kind, texts in found for text in texts]
+
+
+def _lines_of_sizes(experiment: Experiment, one: Sized, asked: Sequence[Asked]) -> list[Line]:
+    """What the checkpoint is worth in labels, differences, collapsed runs, and what to do next: as at the
+    largest size."""
+    found = [
+        ("answer", sizes.answer(experiment, one)),
+        ("compared", sizes.differences(experiment, one)),
+        ("collapsed", sizes.collapsed(one)),
+        ("baseline", sizes.baseline(experiment, one)),
+    ]
+    places = ((each, next(iter(each.rows.values()))) for each in asked)
+    here = [each for each, row in places if (row["dataset"], row["model"]) == (one.dataset, one.model)]
+    found += [("next", say_step(next_step(each))) for each in here[-1:]]
+    return [Line(kind, text) for kind, text in found if text]
 
 
 def _lead(experiment: Experiment, asked: Sequence[Asked]) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.analysis.experiment import Experiment
+from seedbed.analysis.sizes import TABLES as SIZES
 from seedbed.core.commits import git_commit
 from seedbed.core.files import read_json
 from seedbed.core.methods import ADAPTERS
@@ -80,7 +81,8 @@ def read(
         captions=captions,
         commit=git_commit(Path(__file__).parent),
     )
-    return Experiment.read(inputs, reporting, TABLES, sources.adapter_mib), sources
+    tables = [*TABLES, *(name for name in SIZES if name in inputs)]
+    return Experiment.read(inputs, reporting, tables, sources.adapter_mib), sources
 
 
 def _paths(inputs: Mapping[str, Any], name: str) -> list[Path]:

@@ -1,0 +1,253 @@
+"""What the opening and the first table say where sizes of training are swept: what the checkpoint is worth in
+labels."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from seedbed.analysis.sizes import Number, Sized, Worth, sized
+from seedbed.core.known import known
+from seedbed.core.rows import Row
+from seedbed.core.wording import Words
+from seedbed.core.words import framework_name, metric_name, unit_of, with_unit
+from seedbed.report.documents.blocks import Cell, Header, Table
+from seedbed.report.experiment import Experiment, interval, questions, where
+from seedbed.report.method_comparisons import INITS
+from seedbed.report.parts import (
+    header,
+    interval_cell,
+    interval_header,
+    mean_cell,
+    mean_header,
+    number_cell,
+    points_cell,
+    value_cell,
+)
+
+WORDS = Words("report/sizes")
+MAX_ROWS = 14
+DIGITS = 3  # of a number of labels, which is read off a curve
+
+
+# --- sentences ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the checkpoint is worth with one framework, in words.
+
+    Attributes:
+        framework: empty where there is one.
+        number: of labels with random weights.
+        interval: its bounds in words; empty without any.
+        no_verdict: why the number bears no verdict; empty where it does.
+    """
+
+    framework: str
+    number: str
+    interval: str
+    no_verdict: str
+
+
+def answer(experiment: Experiment, one: Sized) -> str:
+    """What the checkpoint is worth at the size of which a sentence tells, with each framework."""
+    size = known(one.told_size)
+    told = [
+        _told(worth[size], framework if len(one.worth) > 1 else "")
+        for framework, worth in one.worth.items()
+        if size in worth
+    ]
+    return WORDS.say("worth", size, told, experiment.level)
+
+
+def _told(worth: Worth, framework: str) -> Told:
+    bounds = (worth.low, worth.high)
+    told = WORDS.say("interval", *map(_number_text, map(known, bounds))) if all(bounds) else ""
+    return Told(framework, _number_text(worth.number), told, worth.no_verdict)
+
+
+def _number_text(number: Number) -> str:
+    return " ".join(filter(None, (number.bound, _labels(number))))
+
+
+def _labels(number: Number) -> str:
+    """A number of labels; of an interpolated one the first digits, of a bound, which is a size, all."""
+    labels = number.labels
+    return f"{labels:,.0f}" if number.bound else f"{float(f'{labels:.{DIGITS}g}'):,.0f}"
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The difference of both inits at the smallest and at the largest size, with one framework.
+
+    Attributes:
+        framework: empty where there is one.
+        first, last: the number of texts and the difference.
+    """
+
+    framework: str
+    first: tuple[int, float]
+    last: tuple[int, float]
+
+
+def differences(experiment: Experiment, one: Sized) -> str:
+    """The differences of both inits at the smallest and at the largest size; empty where none is known."""
+    found = []
+    frameworks = list(one.worth)
+    for framework in frameworks:
+        rows = _differences(experiment, one, framework)
+        known_rows = {size: row["delta"] for size, row in rows.items() if row["delta"] is not None}
+        if len(known_rows) > 1:
+            (first, *_), (*_, last) = known_rows.items(), known_rows.items()
+            found.append(Ends(framework if len(frameworks) > 1 else "", first, last))
+    return WORDS.say("differences", found, experiment.metric) if found else ""
+
+
+def _differences(experiment: Experiment, one: Sized, framework: str) -> dict[int, Row]:
+    """The contrast of both inits at each size, each side at its best, with a framework."""
+    sizes = {row["chosen"]: row["train_size"] for rows in one.curves.values() for row in rows}
+    found = {}
+    for question in questions(experiment):
+        row = question.headline().get(framework)
+        if (question.dataset, question.model) == (one.dataset, one.model) and row is not None:
+            size = sizes.get(row["recipe_a"])
+            if size is not None:
+                found[size] = row
+    return dict(sorted(found.items()))
+
+
+def baseline(experiment: Experiment, one: Sized) -> str:
+    """What a bag of words has at the smallest and at the largest size; empty without one."""
+    rows = next(iter(one.curves.values()))
+    bags = [(row["train_size"], row["bag_of_words"]) for row in rows if row["bag_of_words"] is not None]
+    return WORDS.say("baseline", bags[0], bags[-1], experiment.metric) if bags else ""
+
+
+def place(experiment: Experiment, one: Sized) -> str:
+    """Where the curves were measured, in as many words as tell it from others."""
+    several = len({each.recipe for each in sized(experiment)}) > 1
+    return where(experiment, {"dataset": one.dataset, "model": one.model}, one.recipe if several else None)
+
+
+def collapsed(one: Sized) -> str:
+    """How many runs collapsed, and at which sizes; empty where none did."""
+    rows = [row for rows in one.curves.values() for row in rows if row["n_collapsed"]]
+    if not rows:
+        return ""
+    sizes = sorted({row["train_size"] for row in rows})
+    runs = sum(row["n_seeds"] for rows in one.curves.values() for row in rows)
+    return WORDS.say("collapsed", sum(row["n_collapsed"] for row in rows), runs, sizes)
+
+
+# --- the table ----------------------------------------------------------------------------------------------
+
+
+def table(experiment: Experiment) -> Table:
+    """A row for each size: scores of both inits, their difference, and what the checkpoint is worth."""
+    lines = [
+        _Line(experiment, one, framework, size)
+        for one in sized(experiment)
+        for framework in dict.fromkeys(of for of, _ in one.curves)
+        for size in one.sizes
+    ]
+    metric, unit = experiment.metric, unit_of(experiment.metric)
+    columns: list[tuple[str | Cell, Callable[[_Line], Any]]] = [
+        (header("any", "dataset"), lambda line: line.one.dataset),
+        (header("any", "model"), lambda line: line.one.model),
+        (header("any", "recipe"), lambda line: line.one.recipe),
+        (header("any", "framework"), lambda line: framework_name(line.framework)),
+    ]
+    columns = [column for column in columns if len({column[1](line) for line in lines}) > 1]
+    named = len(columns)
+    columns += [(header("sizes", "texts"), lambda line: number_cell(line.size))]
+    columns += [
+        (mean_header(INITS[init], metric), lambda line, init=init: line.mean(init))
+        for init in experiment.inits
+    ]
+    columns += [
+        (with_unit(header("any", "difference"), unit.difference), lambda line: line.difference),
+        (interval_header(experiment.level, unit.difference), lambda line: line.difference_interval),
+        (with_unit(header("sizes", "bag_of_words"), unit.value), lambda line: line.bag),
+        (header("sizes", "worth"), lambda line: line.worth),
+        (header("sizes", "worth_interval", level=experiment.level), lambda line: line.worth_interval),
+    ]
+    kept = [column for column in columns if any(column[1](line) is not None for line in lines)]
+    names: Header = [name for name, _ in kept]
+    shown = lines[:MAX_ROWS]
+    body = [[cell(line) for _, cell in kept] for line in shown]
+    # on a narrow screen: the size, the scores and what the checkpoint is worth
+    spare = [
+        index
+        for index, (name, _) in enumerate(kept)
+        if any(name is column[0] for column in columns[named + 1 + len(experiment.inits) : -2])
+    ]
+    caption = WORDS.say(
+        "caption",
+        experiment.scored,
+        metric_name(metric),
+        sorted({row.n_seeds for row in experiment.summary}),
+        max(0, len(lines) - MAX_ROWS),
+    )
+    return Table("first", names, body, caption, range(named, len(names)), spare)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A row of the table: one size with one framework."""
+
+    experiment: Experiment
+    one: Sized
+    framework: str
+    size: int
+
+    def _row(self, init: str) -> Row | None:
+        rows = self.one.curves.get((self.framework, init), ())
+        return next((row for row in rows if row["train_size"] == self.size), None)
+
+    def mean(self, init: str) -> Cell | None:
+        """The mean of an init over seeds."""
+        row = self._row(init)
+        return None if row is None else mean_cell(row["mean"], row["sd"], self.experiment.metric)
+
+    @property
+    def _contrast(self) -> Row | None:
+        return _differences(self.experiment, self.one, self.framework).get(self.size)
+
+    @property
+    def difference(self) -> Cell | None:
+        """The difference of both inits."""
+        row = self._contrast
+        return None if row is None else points_cell(row["delta"], metric=self.experiment.metric)
+
+    @property
+    def difference_interval(self) -> Cell | None:
+        """Its interval."""
+        row = self._contrast
+        bounds = None if row is None else interval(row)
+        return None if bounds is None else interval_cell(bounds.low, bounds.high, self.experiment.metric)
+
+    @property
+    def bag(self) -> Cell | None:
+        """What a bag of words on as many texts has."""
+        row = next((row for init in INITS if (row := self._row(init)) is not None), None)
+        return None if row is None else value_cell(self.experiment.metric, row["bag_of_words"])
+
+    @property
+    def _worth(self) -> Worth | None:
+        return self.one.worth.get(self.framework, {}).get(self.size)
+
+    @property
+    def worth(self) -> Cell | None:
+        """The number of labels with which random weights reach the checkpoint's score."""
+        worth = self._worth
+        return None if worth is None else Cell(_number_text(worth.number), worth.number.labels)
+
+    @property
+    def worth_interval(self) -> Cell | None:
+        """Its interval."""
+        worth = self._worth
+        if worth is None or worth.low is None or worth.high is None:
+            return None
+        ends = worth.low, worth.high
+        copied = (ends[0].labels, ends[1].labels)
+        return Cell(WORDS.say("interval", *map(_number_text, ends)), copied=copied)
