@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seedbed.analysis.experiment import Experiment
+from seedbed.analysis.label_worth import MORE
 from seedbed.core.known import known
 from seedbed.core.rows import Row, grouped
 
@@ -79,7 +80,7 @@ class Sized:
         at = {size: [found[size] for found in self.worth.values() if size in found] for size in sizes}
         if any(not one.number.bound for found in at.values() for one in found):
             return max(sizes, key=lambda size: (sum(not one.number.bound for one in at[size]), size))
-        beyond = any(one.number.bound == "more than" for found in at.values() for one in found)
+        beyond = any(one.number.bound == MORE for found in at.values() for one in found)
         return sizes[0] if beyond else sizes[-1]
 
 
