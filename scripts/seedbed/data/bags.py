@@ -103,8 +103,9 @@ class Kind:
         fitted: maps a value, features (examples, features) and labels to a model, whose `predict` maps
             features to predictions in the form of labels.
         score: maps a metric's name, labels, predictions and the labels of the classes to the metric.
-        cells: maps a model, features and names of the labels to the cells of each example in
-            predictions.csv: "prediction", and "probability_NAME" of what has probabilities.
+        label_cell: the cell of an example's label in predictions.csv, by the names of the labels.
+        cells: maps a model, features and names of the labels to the other cells of each example:
+            "prediction", and "probability_NAME" of what has probabilities.
     """
 
     setting: str
@@ -112,6 +113,7 @@ class Kind:
     labels: Callable[[Examples], np.ndarray]
     fitted: Callable[[float, Any, np.ndarray], Any]
     score: Callable[[str, np.ndarray, np.ndarray, Sequence[str]], float]
+    label_cell: Callable[[Any, Sequence[str]], str]
     cells: Callable[[Any, Any, Sequence[str]], Iterator[dict[str, str]]]
 
     def models(self, inputs: Any, examples: Examples) -> dict[float, Any]:
@@ -150,6 +152,10 @@ def _score_of_classes(
     return float(class_metrics.value(metric, class_metrics.count(labels, predicted, len(classes)), classes))
 
 
+def _class_cell(label: int, names: Sequence[str]) -> str:
+    return names[label]
+
+
 def _cells_of_classes(
     model: LogisticRegression, inputs: Any, names: Sequence[str]
 ) -> Iterator[dict[str, str]]:
@@ -184,11 +190,15 @@ def _score_of_sets(metric: str, labels: np.ndarray, predicted: np.ndarray, class
     return float(set_metrics.value(metric, set_metrics.Counts.of(labels, predicted, exact)))
 
 
+def _set_cell(label: Sequence[int], names: Sequence[str]) -> str:
+    return json.dumps(spelled(label, names), ensure_ascii=False)
+
+
 def _cells_of_sets(model: OneVsRestClassifier, inputs: Any, names: Sequence[str]) -> Iterator[dict[str, str]]:
     probabilities = model.predict_proba(inputs).tolist()
     for held, row in zip(model.predict(inputs).tolist(), probabilities, strict=True):
         yield {
-            "prediction": json.dumps(spelled(held, names), ensure_ascii=False),
+            "prediction": _set_cell(held, names),
             **_probabilities(names, row),
         }
 
@@ -210,14 +220,22 @@ def _score_of_numbers(
     return float(value_metrics.value(metric, labels, predicted[None])[0])
 
 
+def _number_cell(label: float, names: Sequence[str]) -> str:
+    return repr(float(label))
+
+
 def _cells_of_numbers(model: Ridge, inputs: Any, names: Sequence[str]) -> Iterator[dict[str, str]]:
     for value in model.predict(inputs).tolist():
-        yield {"prediction": repr(value)}
+        yield {"prediction": _number_cell(value, names)}
 
 
 # by a task's outputs
 KINDS = {
-    CLASSES: Kind("C", INVERSE_REGULARISATION, _codes, _logistic, _score_of_classes, _cells_of_classes),
-    LABEL_SETS: Kind("C", INVERSE_REGULARISATION, _sets, _logistic_of_each, _score_of_sets, _cells_of_sets),
-    VALUES: Kind("alpha", PENALTIES, _numbers, _ridge, _score_of_numbers, _cells_of_numbers),
+    CLASSES: Kind(
+        "C", INVERSE_REGULARISATION, _codes, _logistic, _score_of_classes, _class_cell, _cells_of_classes
+    ),
+    LABEL_SETS: Kind(
+        "C", INVERSE_REGULARISATION, _sets, _logistic_of_each, _score_of_sets, _set_cell, _cells_of_sets
+    ),
+    VALUES: Kind("alpha", PENALTIES, _numbers, _ridge, _score_of_numbers, _number_cell, _cells_of_numbers),
 }
