@@ -12,11 +12,11 @@ from pathlib import Path
 
 import yaml
 
+from seedbed.analysis.baselines import BASELINE_COLUMNS
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS
 from seedbed.analysis.diagnostics import COLUMNS as DIAGNOSTICS
 from seedbed.analysis.differences import Contrast, Difference
 from seedbed.analysis.table_rows import LEAKLESS, SUMMARY_COLUMNS, RunRow, SummaryRow, run_columns
-from seedbed.analysis.tables import BASELINE_COLUMNS
 from seedbed.config.runs import RUN_KEYS
 from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import ANSWER_COLUMNS, METRIC_COLUMNS, METRICS, TASKS, VALUE_COLUMNS
