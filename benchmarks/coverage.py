@@ -25,7 +25,7 @@ from scipy import special
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
-from seedbed.analysis import bootstrap, dominance, statistics
+from seedbed.analysis import bootstrap, dominance, label_worth, statistics
 from seedbed.analysis.predictions import CellPredictions
 from seedbed.analysis.sides import SideMaker
 from seedbed.core import class_metrics
@@ -36,8 +36,13 @@ SEED_CORRELATION_IF_PAIRED = 0.5
 CHANCE = 0.5  # accuracy of a collapsed run
 SEEDS = (2, 3, 5, 10, 25)
 EXAMPLES = (200, 2000)
+VALIDATION = 200
+TRUTHS_BEYOND = {0.0: "fewer", math.inf: "more"}  # than the sizes
 LOOKS = (3, 5, 10, 25)
 CONFIDENCE = 0.95
+STUDIES = (
+    "coverage", "crossed", "selection", "looks", "aso", "sizes", "counted", "again", "sizes_again",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -144,6 +149,79 @@ class Sweep:
 CLASSES = ("often", "rare")
 COUNTED = product(("macro_f1", "mcc"), (0.5, 0.1), (400, 2000), (True, False), (3, 5, 10))
 
+
+@dataclass(frozen=True)
+class Growth:
+    """A learning curve, and a score of another curve that it may reach.
+
+    Between SIZES its accuracies are linear in the logarithm of the size, unless `labels` says otherwise.
+
+    Attributes:
+        name: in tables.
+        accuracies: expected at each of SIZES.
+        score: expected accuracy of the other curve.
+        seed_sd: standard deviation of a run's accuracy by its seed alone.
+        ease_sd, luck_on_example_sd: see `World`.
+        paired: whether the score has the seeds of the curve.
+        worse: by how much a second recipe is worse, on each side; None without a second one.
+        labels: the number with which it reaches the score; None where SIZES tell it.
+    """
+
+    name: str
+    accuracies: tuple[float, ...]
+    score: float
+    seed_sd: float = 0.01
+    ease_sd: float = 1.0
+    luck_on_example_sd: float = 0.4
+    paired: bool = True
+    worse: float | None = None
+    labels: float | None = None
+
+    @property
+    def world(self) -> World:
+        """How its runs are right or wrong."""
+        return World(
+            self.name, (0.7, 0.7), (self.seed_sd, self.seed_sd), self.ease_sd, self.luck_on_example_sd
+        )
+
+    @property
+    def truth(self) -> float:
+        """The number of labels with which it reaches the score; infinite, or 0, beyond the sizes."""
+        if self.labels is not None:
+            return self.labels
+        if self.score > self.accuracies[-1]:
+            return math.inf
+        if self.score < self.accuracies[0]:
+            return 0.0
+        return float(2 ** np.interp(self.score, self.accuracies, np.log2(SIZES)))
+
+
+SIZES = (28, 56, 112, 225, 450, 900, 1800)
+SEED_CORRELATION_OF_SIZES = 0.5  # a seed draws nested texts and the same weights at every size
+
+
+def power_law(*labels: int) -> tuple[float, ...]:
+    """Accuracies that are not linear between sizes."""
+    return tuple(0.82 - 0.27 * (number / SIZES[0]) ** -0.5 for number in labels)
+
+
+STEEP = (0.55, 0.60, 0.65, 0.70, 0.75, 0.80, 0.85)
+FLATTENING = (0.55, 0.66, 0.73, 0.77, 0.79, 0.80, 0.805)
+FLAT = (0.70, 0.705, 0.71, 0.715, 0.72, 0.725, 0.73)
+GROWTHS = (
+    Growth("steep", STEEP, 0.72),
+    Growth("steep, not paired", STEEP, 0.72, paired=False),
+    Growth("flattening", FLATTENING, 0.78),
+    Growth("power law", power_law(*SIZES), *power_law(640), labels=640),
+    Growth("flat", FLAT, 0.7125),
+    Growth("seeds differ much", STEEP, 0.72, seed_sd=0.03),
+    Growth("seeds differ much, not paired", STEEP, 0.72, seed_sd=0.03, paired=False),
+    Growth("interaction dominates", STEEP, 0.72, seed_sd=1e-4, ease_sd=0.3, luck_on_example_sd=1.0),
+    Growth("score below all sizes", FLATTENING, 0.54),
+    Growth("score above all sizes", FLATTENING, 0.81),
+    Growth("two recipes", STEEP, 0.72, worse=0.01),
+)
+SIZES_AGAIN = ((GROWTHS[6], 200, 10),)  # as AGAIN
 
 SWEEPS = (
     Sweep("equal recipes", ((0.80,) * 4, (0.80,) * 4)),
@@ -349,6 +427,77 @@ def candidates(
     return found
 
 
+def sizes(growth: Growth, examples: int, seeds: int, asked: Asked) -> dict[str, object]:
+    """Coverage of the interval of a number of labels, its mean width in doublings, and its open ends.
+
+    A true number beyond the sizes is covered where the interval is open on that side.
+    """
+    rng = asked.rng("sizes", growth.name, examples, seeds)
+    draws = [bootstrap.Draws(size, asked.replicates, asked.seed) for size in (examples, VALIDATION)]
+    covered, widths, closed, errors = 0, [], 0, []
+    for simulation in range(asked.simulations):
+        score, points = growing(growth, seeds, draws, rng)
+        found = label_worth.worth(
+            score,
+            label_worth.Curve(SIZES, points),
+            direction=1,
+            paired=growth.paired,
+            confidence=CONFIDENCE,
+            seed=simulation,
+        )
+        low, high = (end.outermost for end in (found.low, found.high))
+        covered += low <= growth.truth <= high
+        if low > 0 and high < math.inf:
+            closed += 1
+            widths.append(math.log2(high / low))
+        if found.labels.bound is None and 0 < growth.truth < math.inf:
+            errors.append(math.log2(found.labels.number / growth.truth))
+    share = 100 / asked.simulations
+    return {
+        "curve": growth.name,
+        "examples": examples,
+        "seeds": seeds,
+        "true_labels": TRUTHS_BEYOND.get(growth.truth) or round(growth.truth),
+        "simulations": asked.simulations,
+        "coverage_percent": round(share * covered, 1),
+        "closed_percent": round(share * closed, 1),
+        "closed_width_doublings": round(float(np.mean(widths)), 2) if widths else None,
+        "bounded_estimates_percent": round(100 - share * len(errors), 1) if errors else None,
+        "mean_error_doublings": round(float(np.mean(errors)), 2) if errors else None,
+    }
+
+
+def growing(
+    growth: Growth, seeds: int, draws: list[bootstrap.Draws], rng: np.random.Generator
+) -> tuple[list[bootstrap.Candidate], list[list[bootstrap.Candidate]]]:
+    """The score and the points of the curve. Runs of one seed are correlated over sizes and, where they are
+    paired, with the score."""
+    world = growth.world
+    eases = [world.ease(one.examples, rng) for one in draws]
+    named = tuple((k, k) for k in range(seeds))
+    shared = rng.standard_normal((2, seeds))
+    if growth.paired:
+        shared[1] = shared[0]
+
+    def point(side: int, accuracy: float) -> list[bootstrap.Candidate]:
+        own = rng.standard_normal(seeds)
+        together, apart = SEED_CORRELATION_OF_SIZES, 1 - SEED_CORRELATION_OF_SIZES
+        luck = world.luck_sd(side) * (math.sqrt(together) * shared[side] + math.sqrt(apart) * own)
+        recipes = [accuracy] if growth.worse is None else [accuracy, accuracy - growth.worse]
+        # without a second recipe nothing is validated
+        parts = list(zip(eases, draws, strict=True))[: len(recipes)]
+        found = []
+        for expected_accuracy in recipes:
+            of_parts = [
+                bootstrap.Side(world.right(side, ease[side], luck, rng, expected_accuracy), named, one)
+                for ease, one in parts
+            ]
+            found.append(bootstrap.Candidate(of_parts[0], of_parts[-1], of_parts[-1]))
+        return found
+
+    return point(0, growth.score), [point(1, accuracy) for accuracy in growth.accuracies]
+
+
 def looks(world: World, examples: int, asked: Asked) -> dict[str, object]:
     """How often, in percent, an interval of equal sides leaves zero out: at each look, and at any of them.
 
@@ -408,7 +557,7 @@ def false_order(seeds: int, asked: Asked) -> dict[str, object]:
 
 def studies(asked: Asked) -> Iterator[tuple[str, list[tuple]]]:
     """Each table with the calls that make its rows: function and arguments."""
-    fewer = replace(asked, simulations=asked.simulations // 4)
+    half, fewer = (replace(asked, simulations=asked.simulations // share) for share in (2, 4))
     pairs = (True, False)
     yield "coverage", [(coverage, *each, asked) for each in product(WORLDS, EXAMPLES, pairs, SEEDS)]
     crossed = product(CROSSINGS, SHARES_OF_INIT, EXAMPLES)
@@ -416,9 +565,11 @@ def studies(asked: Asked) -> Iterator[tuple[str, list[tuple]]]:
     yield "selection", [(selection, *each, fewer) for each in product(SWEEPS, (0.01, 0.03), SEEDS[1:4])]
     yield "looks", [(looks, *each, fewer) for each in product(WORLDS[:-1], EXAMPLES)]
     yield "aso", [(false_order, seeds, asked) for seeds in SEEDS[1:]]
+    yield "sizes", [(sizes, *each, half) for each in product(GROWTHS, EXAMPLES, SEEDS[1:4])]
     yield "counted", [(counted, *each, asked) for each in COUNTED]
     more = replace(asked, simulations=5 * asked.simulations, seed=asked.seed + 1)
     yield "again", [(coverage, *each, more) for each in AGAIN]
+    yield "sizes_again", [(sizes, *each, more) for each in SIZES_AGAIN]
 
 
 def main() -> None:
@@ -430,7 +581,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument(
         "--only",
-        choices=("coverage", "crossed", "selection", "looks", "aso", "counted", "again"),
+        choices=STUDIES,
         action="append",
     )
     given = parser.parse_args()

@@ -1,7 +1,8 @@
 """
 Aggregation: needs the published files of every run, the duplicates of every dataset, its clusters if it has any, its
-subsets where sizes of training are swept and, for classification, its bag-of-words baseline. Makes the tables of the experiment: runs, curves, groups of seeds, differences, and diagnostics
-of predictions.
+subsets where sizes of training are swept and, for classification, its bag-of-words baseline. Makes the tables of the
+experiment: runs, curves, groups of seeds, differences, diagnostics of predictions and, where sizes of training are
+swept, learning curves and what they are worth in labels.
 """
 
 
@@ -16,6 +17,7 @@ rule aggregate:
         splits=PLAN.clustered("splits.json"),
         subsets=PLAN.subsets(),
     output:
+        **{name: table(name) for name in PLAN.size_tables},
         runs=table("runs"),
         curves=table("curves"),
         summary=table("summary"),

@@ -21,7 +21,7 @@ from seedbed.core import class_metrics, files
 from seedbed.core.methods import ADAPTERS
 from seedbed.core.rows import read_table
 from seedbed.core.tasks import ANSWER_COLUMNS, METRIC_COLUMNS, TASKS
-from seedbed.data import audit, duplicates
+from seedbed.data import audit, duplicates, subsets
 from seedbed.training.metrics import token_metrics
 
 LEVELS = {"pretrained": 0.79, "random": 0.67}
@@ -36,6 +36,8 @@ LOSSES = {"none": 3.6, "full": 2.1, "lora": 2.2, "qlora": 2.25}
 RANDOM_LOSS = 3.0
 LOSS_RATES = (3e-5, 1e-4, 3e-4, 1e-3)
 TOTAL, ADAPTED = 22_695_936, 163_840  # parameters of a made-up model, and of the adapter
+
+TRAINING = 160  # training texts, of which there are none but their order
 
 Levels = Callable[[Run], float]
 
@@ -59,7 +61,7 @@ class Synthetic:
     @property
     def outputs(self) -> dict[str, Path]:
         """Paths of the tables."""
-        names = ("runs", "curves", "summary", "contrasts", *diagnostics.COLUMNS)
+        names = ("runs", "curves", "summary", "contrasts", *diagnostics.COLUMNS, *self.plan.size_tables)
         return {name: self.experiment / f"{name}.csv" for name in names}
 
     def aggregate(self) -> dict[str, list[dict[str, Any]]]:
@@ -67,7 +69,8 @@ class Synthetic:
         baselines, found = (self.plan.per_dataset(name) for name in ("bag_of_words.csv", "duplicates.csv"))
         baselines = self.plan.only("encoder", baselines)
         splits = self.plan.clustered("splits.json")
-        tables.aggregate(self.folders, baselines, found, self.plan.reporting(), self.outputs, splits)
+        subsets = self.plan.subsets()
+        tables.aggregate(self.folders, baselines, found, self.plan.reporting(), self.outputs, splits, subsets)
         return {name: read_table(path) for name, path in self.outputs.items()}
 
 
@@ -112,7 +115,7 @@ def make_experiment(
         clusters: ids of validation and test examples by split and author, the same in every dataset.
         metric: that of every dataset.
         shares: of the classes; by default they are of one size.
-        grid: frameworks, inits, seeds.
+        grid: frameworks, inits, seeds, train_sizes, of TRAINING training texts.
     """
     config = config_of(folder, labels, datasets, models, dict(recipe or {}), test_curves, grid)
     if metric:
@@ -137,6 +140,9 @@ def make_experiment(
             split: labels_of(dataset, split, size, len(labels), shares) for split, size in sized.items()
         }
         _write_dataset(plan.results / "data" / dataset, models, leaked, counts)
+    for path in plan.subsets():
+        ranks = ({"rank": rank, "example": f"train-{rank}"} for rank in range(1, TRAINING + 1))
+        files.write_rows(path, subsets.COLUMNS, ranks)
     for model in models:
         _write_model(plan.results / "models" / model, model)
     made = Synthetic(plan)

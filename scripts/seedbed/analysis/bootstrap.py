@@ -11,16 +11,17 @@ analysis of variance is of these, and the replicates are of the metric itself. R
 scores.
 """
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from scipy import special
 
-from seedbed.analysis.statistics import t_quantile
+from seedbed.analysis.spread import Seeds, Spread, levels_of, normal, spread_of, variance_of_means
 from seedbed.core.errors import SeedbedError
 from seedbed.core.seeds import is_crossed
 
@@ -36,9 +37,7 @@ EXAMPLE_STREAM, SEED_STREAM = 0, 1
 REPLICATES_IN_A_TAIL = 10
 SMALLEST_P = 1e-6  # tails beyond the replicates are taken for normal ones, which nobody should trust further
 
-Seeds = tuple[tuple[int, int], ...]
-# A part of a variance, one value a column of what it was computed from, and its degrees of freedom.
-Term = tuple[np.ndarray, int]
+T = TypeVar("T")
 
 
 class Draws:
@@ -173,6 +172,11 @@ class Candidate:
     tie_break: Side
 
 
+def given(side: Side) -> list[Candidate]:
+    """The candidates of a side whose recipe is given: one, which nothing chooses."""
+    return [Candidate(side, side, side)]
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A difference and what is known of it; whatever is not defined is None.
@@ -220,104 +224,6 @@ class Estimate:
         return None if self.spread is None else math.sqrt(self.spread.examples)
 
 
-@dataclass(frozen=True)
-class SeedPart:
-    """What seeds add to the variance of a difference.
-
-    Attributes:
-        terms: variances that sum to S_s^2 / n, that of the means of n seeds over the examples, each with its
-            degrees of freedom: of pairs one; of two sides one each; more where seeds are crossed.
-        interaction: S_sx^2 / (n m), of seeds and examples, which is in that sum too.
-    """
-
-    terms: tuple[tuple[float, int], ...]
-    interaction: float
-
-    @property
-    def variance(self) -> float:
-        """S_s^2 / n."""
-        return sum(value for value, _ in self.terms)
-
-    @property
-    def degrees(self) -> float:
-        """Degrees of freedom of the variance (Satterthwaite 1946), no fewer than those of any term."""
-        fewest = min(degrees for _, degrees in self.terms)
-        squares = sum(value**2 / degrees for value, degrees in self.terms)
-        return max(fewest, self.variance**2 / squares) if squares else fewest
-
-
-@dataclass(frozen=True)
-class Spread:
-    """The variance of a difference if seeds and examples were drawn anew, by where it comes from.
-
-    From the random-effects analysis of the table of seeds and examples (Searle et al. 1992, ch. 4): with
-    S_s^2 the variance of the seeds' means, S_x^2 that of the examples' means and S_sx^2 the mean square of
-    their interaction, the mean of n seeds and m examples has the variance
-    S_s^2 / n + S_x^2 / m - S_sx^2 / (n m), in which S_s^2 / n and S_x^2 / m hold the interaction once each.
-
-    Attributes:
-        seeds: one part; or one for each side where these have different numbers of seeds: three of one side
-            and ten of another cover 92% of a nominal 95% together, 94% apart.
-        examples: S_x^2 / m - S_sx^2 / (n m), not below 0: what is left however many seeds are trained.
-        choice: what the choice of recipes on validation adds.
-    """
-
-    seeds: tuple[SeedPart, ...]
-    examples: float
-    choice: float = 0.0
-
-    @property
-    def interaction(self) -> float:
-        """S_sx^2 / (n m), of both sides together."""
-        return sum(part.interaction for part in self.seeds)
-
-    @property
-    def of_seeds(self) -> float:
-        """The variance that more seeds would reduce: no less than the interaction, which is in it."""
-        return sum(max(part.variance, part.interaction) for part in self.seeds)
-
-    @property
-    def whole(self) -> float:
-        """The variance of the difference."""
-        return self.of_seeds + self.examples + self.choice
-
-    def half_width(self, confidence: float) -> float:
-        """Half the width of a symmetric interval.
-
-        Its square is z^2 times the variance from examples, interaction and choice, which have many degrees of
-        freedom, plus `excess_of_few_seeds`.
-        """
-        steady = self.examples + self.interaction + self.choice
-        excess = sum(
-            excess_of_few_seeds(part.variance, part.interaction, part.degrees, confidence)
-            for part in self.seeds
-        )
-        return math.sqrt(normal(confidence) ** 2 * steady + excess)
-
-
-def excess_of_few_seeds(variance: Any, interaction: Any, degrees: float, confidence: float) -> Any:
-    """What few seeds add to the squared half width of an interval of the normal distribution.
-
-    The variance of the seeds beyond half the interaction counts as the seeds' own, with their few degrees of
-    freedom. With all of the interaction taken off, three seeds cover 91% of a nominal 95% where seeds hold
-    70% of the variance; with none, up to 99% where the interaction holds all.
-
-    Args:
-        variance: S_s^2 / n; a number or an array.
-        interaction: S_sx^2 / (n m), likewise.
-        degrees: of freedom of the variance.
-        confidence: level of the interval.
-    """
-    half = interaction / 2
-    t = t_quantile(confidence, degrees)
-    return np.maximum(0.0, t**2 * (variance - half) - normal(confidence) ** 2 * half)
-
-
-def normal(confidence: float) -> float:
-    """The quantile of the normal distribution for a two-sided interval, 1.96 at 0.95."""
-    return float(special.ndtri((1 + confidence) / 2))
-
-
 def choice(candidates: Sequence[Candidate]) -> int:
     """Index of the candidate that all seeds and validation examples choose, by the rule of `compare_best`."""
     validation = np.array([[candidate.validation.mean] for candidate in candidates])
@@ -339,22 +245,6 @@ def choice_shares(candidates: Sequence[Candidate], seed: int) -> list[float]:
     return [float(np.mean(chosen == index)) for index in range(len(candidates))]
 
 
-def seed_error(values: Sequence[float], seeds: Seeds) -> tuple[float, float] | None:
-    """Standard error of the mean over seeds and its degrees of freedom; None for one seed and without spread.
-
-    Where init seeds and data seeds are crossed, runs that share one are not independent: the error is then
-    that of `_seed_terms`, with degrees of freedom after Satterthwaite (1946).
-    """
-    if len(seeds) < 2:
-        return None
-    order = sorted(range(len(seeds)), key=lambda index: seeds[index])
-    column = np.array([[values[index]] for index in order], dtype=np.float64)
-    part = SeedPart(tuple(_design_terms(column, tuple(seeds[index] for index in order))), interaction=0.0)
-    if part.variance <= 1e-24 * max(1.0, float(np.abs(column).max())) ** 2:
-        return None
-    return math.sqrt(part.variance), part.degrees
-
-
 def compare(a: Side, b: Side, *, paired: bool, confidence: float, seed: int) -> Estimate:
     """The difference mean(a) - mean(b) with its intervals over seeds and examples.
 
@@ -374,13 +264,7 @@ def compare(a: Side, b: Side, *, paired: bool, confidence: float, seed: int) -> 
     Raises:
         SeedbedError: different numbers of replicates; paired sides that differ in seeds or examples.
     """
-    _check_pair(a, b, paired)
-    delta = a.mean - b.mean
-    spread = _spread(a, b, paired)
-    if spread is None:
-        return Estimate(delta)
-    weights = _weights_of_sides(a.seeds, b.seeds, a.draws.replicates, paired, seed)
-    return _estimate(delta, _resampled_difference(a, b, weights), spread, confidence)
+    return compare_best(given(a), given(b), paired=paired, confidence=confidence, seed=seed)
 
 
 def describe(side: Side, *, confidence: float, seed: int) -> Estimate:
@@ -390,7 +274,7 @@ def describe(side: Side, *, confidence: float, seed: int) -> Estimate:
     """
     table = side.scores.astype(np.float64)
     largest = max(1.0, float(np.abs(table).max()))
-    spread = _spread_of([(table, side.seeds)], _variance_of_means([table.mean(axis=0)]), largest)
+    spread = spread_of([(table, side.seeds)], variance_of_means([table.mean(axis=0)]), largest)
     if spread is None:
         return Estimate(side.mean)
     weights = _seed_weights(side.seeds, side.draws.replicates, np.random.default_rng([seed, SEED_STREAM]))
@@ -430,24 +314,173 @@ def compare_best(
     Raises:
         SeedbedError: as `compare`, or a side whose candidates differ in seeds or examples.
     """
-    for candidates in (a, b):
-        _check_candidates(candidates)
-    chosen_a, chosen_b = (candidates[choice(candidates)].test for candidates in (a, b))
-    _check_pair(chosen_a, chosen_b, paired)
-    delta = chosen_a.mean - chosen_b.mean
-    spread = _spread(chosen_a, chosen_b, paired)
-    if spread is None:
-        return Estimate(delta)
-    weights = _weights_of_sides(chosen_a.seeds, chosen_b.seeds, chosen_a.draws.replicates, paired, seed)
-    offsets = _offsets(side.draws for group in (a, b) for side in (group[0].test, group[0].validation))
-    of_a, of_b = (
-        _Choices.of(group, side_weights, offsets) for group, side_weights in zip((a, b), weights, strict=True)
-    )
-    fixed = _resampled_difference(chosen_a, chosen_b, weights)
-    given_low, given_high = Scaled(delta, _finite(fixed), spread).interval(confidence)
-    spread = replace(spread, choice=_variance_of_choice(of_a, of_b, fixed, spread))
-    found = _estimate(delta, of_a.replicates - of_b.replicates, spread, confidence)
-    return found if len(a) == len(b) == 1 else replace(found, given_low=given_low, given_high=given_high)
+    sums = Sums([[a, b]] if paired else [[a], [b]], seed)
+    return sums.estimate((1, -1), confidence)
+
+
+class Sums:
+    """Weighted sums of points, each the score of the recipe that validation chooses for it.
+
+    A difference is the sum of two points with the coefficients 1 and -1. The rule is that of `compare_best`,
+    for any number of points.
+
+    Args:
+        groups: points, each with at least one candidate. The points of a group have the same seeds and the
+            same examples, and one draw of seeds serves them all; each group has a draw of its own.
+        seed: seed of the random numbers that draw seeds.
+
+    Raises:
+        SeedbedError: candidates of a point, or points of a group, that differ in seeds or examples; different
+            numbers of replicates.
+    """
+
+    def __init__(self, groups: Sequence[Sequence[Sequence[Candidate]]], seed: int):
+        self._points = [point for group in groups for point in group]
+        for point in self._points:
+            _check_candidates(point)
+        self._chosen = [point[choice(point)].test for point in self._points]
+        self._group_of_point = [place for place, group in enumerate(groups) for _ in group]
+        self._seed = seed
+        self._check()
+
+    def _check(self) -> None:
+        first_of_group: dict[int, Side] = {}
+        for group, side in zip(self._group_of_point, self._chosen, strict=True):
+            _check_pair(self._chosen[0], side, paired=False)
+            _check_pair(first_of_group.setdefault(group, side), side, paired=True)
+
+    @cached_property
+    def means(self) -> np.ndarray:
+        """The mean score of the chosen recipe of each point, (points,)."""
+        return np.array([side.mean for side in self._chosen])
+
+    @property
+    def seeds(self) -> list[Seeds]:
+        """The seeds of each point."""
+        return [side.seeds for side in self._chosen]
+
+    @property
+    def replicates(self) -> np.ndarray:
+        """The score of each point in each replicate, of the recipe that it chooses: (points, replicates)."""
+        return np.stack([choices.replicates for choices in self._choices])
+
+    def scaled(self, coefficients: Sequence[float]) -> "Scaled | None":
+        """What makes the primary interval of a sum, at any level; None where the sum has no interval.
+
+        Args:
+            coefficients: one for each point.
+        """
+        spread = self._whole_spread(coefficients)
+        if spread is None:
+            return None
+        return Scaled(self._sum_of_means(coefficients), _finite(self._resampled(coefficients)), spread)
+
+    def estimate(self, coefficients: Sequence[float], confidence: float) -> Estimate:
+        """The sum with its intervals.
+
+        Args:
+            coefficients: one for each point.
+            confidence: level of the intervals.
+        """
+        total = self._sum_of_means(coefficients)
+        spread = self._whole_spread(coefficients)
+        if spread is None:
+            return Estimate(total)
+        found = _estimate(total, self._resampled(coefficients), spread, confidence)
+        if all(len(point) == 1 for point in self._points):
+            return found
+        as_given = Scaled(total, _finite(self._resampled_as_given(coefficients)), replace(spread, choice=0.0))
+        given_low, given_high = as_given.interval(confidence)
+        return replace(found, given_low=given_low, given_high=given_high)
+
+    def _sum_of_means(self, coefficients: Sequence[float]) -> float:
+        return float(_weighted(coefficients, self._chosen, lambda side: side.mean))
+
+    def _resampled(self, coefficients: Sequence[float]) -> np.ndarray:
+        """The sum in each replicate, each point with the recipe that the replicate chooses."""
+        return _weighted(coefficients, self._choices, lambda choices: choices.replicates)
+
+    def _resampled_as_given(self, coefficients: Sequence[float]) -> np.ndarray:
+        """The sum in each replicate, each point with the recipe that all data choose."""
+        return _weighted(coefficients, self._as_given, lambda replicates: replicates)
+
+    def _whole_spread(self, coefficients: Sequence[float]) -> Spread | None:
+        """Where the variance of the sum comes from, the choice of recipes included."""
+        spread = self._spread(coefficients)
+        if spread is None or all(len(point) == 1 for point in self._points):
+            return spread
+        of_choice = _variance_of_choice(
+            coefficients, self._choices, self._resampled_as_given(coefficients), spread
+        )
+        return replace(spread, choice=of_choice)
+
+    def _spread(self, coefficients: Sequence[float]) -> Spread | None:
+        """The same for the recipes as chosen."""
+        counted = [place for place, coefficient in enumerate(coefficients) if coefficient]
+        if not counted:
+            return None
+        by_group: dict[int, list[int]] = {}
+        by_examples: dict[Draws, list[int]] = {}
+        for place in counted:
+            by_group.setdefault(self._group_of_point[place], []).append(place)
+            by_examples.setdefault(self._chosen[place].draws, []).append(place)
+
+        def summed(places: Sequence[int], values: Sequence[np.ndarray]) -> np.ndarray:
+            return _weighted([coefficients[place] for place in places], places, lambda place: values[place])
+
+        tables = [
+            (summed(places, self._tables), self._chosen[places[0]].seeds) for places in by_group.values()
+        ]
+        means = [summed(places, self._example_means) for places in by_examples.values()]
+        largest = max(1.0, *(float(np.abs(self._chosen[place].scores).max()) for place in counted))
+        return spread_of(tables, variance_of_means(means), largest)
+
+    @cached_property
+    def _tables(self) -> list[np.ndarray]:
+        """Scores of the chosen recipe of each point, (seeds, examples) in double precision."""
+        return [side.scores.astype(np.float64) for side in self._chosen]
+
+    @cached_property
+    def _example_means(self) -> list[np.ndarray]:
+        return [side.scores.mean(axis=0, dtype=np.float64) for side in self._chosen]
+
+    @cached_property
+    def _weights(self) -> list[np.ndarray]:
+        """The weights of the rows of each point, the same ones within a group."""
+        rng = np.random.default_rng([self._seed, SEED_STREAM])
+        of_group: dict[int, np.ndarray] = {}
+        for group, side in zip(self._group_of_point, self._chosen, strict=True):
+            if group not in of_group:
+                of_group[group] = _seed_weights(side.seeds, side.draws.replicates, rng)
+        return [of_group[group] for group in self._group_of_point]
+
+    @cached_property
+    def _choices(self) -> list["_Choices"]:
+        firsts = [point[0] for point in self._points]
+        offsets = _offsets(side.draws for first in firsts for side in (first.test, first.validation))
+        return [
+            _Choices.of(point, weights, offsets)
+            for point, weights in zip(self._points, self._weights, strict=True)
+        ]
+
+    @cached_property
+    def _as_given(self) -> list[np.ndarray]:
+        """The score of each point in each replicate with the recipe that all data choose: (replicates,)."""
+        offsets = _offsets(side.draws for side in self._chosen)
+        return [
+            _resampled(side, weights, offsets[side.draws])
+            for side, weights in zip(self._chosen, self._weights, strict=True)
+        ]
+
+
+def _weighted(coefficients: Sequence[float], items: Sequence[T], value: Callable[[T], Any]) -> Any:
+    """The sum of the values of items, each with its coefficient; those with the coefficient 0 are skipped."""
+    terms = [
+        coefficient * value(item)
+        for coefficient, item in zip(coefficients, items, strict=True)
+        if coefficient
+    ]
+    return functools.reduce(operator.add, terms)
 
 
 # --- replicates ---------------------------------------------------------------------------------------------
@@ -463,13 +496,6 @@ def _draw_counts(size: int, replicates: int, rng: np.random.Generator) -> np.nda
     return np.bincount(drawn.ravel(), minlength=replicates * size).reshape(replicates, size)
 
 
-def _levels(seeds: Seeds) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Distinct init seeds, the index of each row's; the same of data seeds."""
-    inits, init_of_row = np.unique([init for init, _ in seeds], return_inverse=True)
-    datas, data_of_row = np.unique([data for _, data in seeds], return_inverse=True)
-    return inits, init_of_row, datas, data_of_row
-
-
 def _seed_weights(seeds: Seeds, replicates: int, rng: np.random.Generator) -> np.ndarray:
     """The weight of each row in each replicate: (replicates, rows), each row of weights sums to 1.
 
@@ -479,22 +505,13 @@ def _seed_weights(seeds: Seeds, replicates: int, rng: np.random.Generator) -> np
     if not is_crossed(seeds):
         counts = _draw_counts(len(seeds), replicates, rng)
     else:
-        inits, init_of_row, datas, data_of_row = _levels(seeds)
+        inits, init_of_row, datas, data_of_row = levels_of(seeds)
         init_counts = _draw_counts(len(inits), replicates, rng)
         data_counts = _draw_counts(len(datas), replicates, rng)
         counts = init_counts[:, init_of_row] * data_counts[:, data_of_row]
     totals = counts.sum(axis=1, keepdims=True).astype(np.float32)
     totals[totals == 0] = np.nan
     return counts.astype(np.float32) / totals
-
-
-def _weights_of_sides(
-    seeds_a: Seeds, seeds_b: Seeds, replicates: int, paired: bool, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Weights of the rows of both sides, the same ones where they are paired."""
-    rng = np.random.default_rng([seed, SEED_STREAM])
-    weights = _seed_weights(seeds_a, replicates, rng)
-    return weights, weights if paired else _seed_weights(seeds_b, replicates, rng)
 
 
 def _offsets(draws: Iterator[Draws]) -> dict[Draws, int]:
@@ -510,12 +527,6 @@ def _resampled(side: Side, weights: np.ndarray, offset: int) -> np.ndarray:
     """Mean score of the side in each replicate: (replicates,)."""
     means = np.roll(side.means, offset, axis=0) if offset else side.means
     return np.einsum("rs,rs->r", weights, means)
-
-
-def _resampled_difference(a: Side, b: Side, weights: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """The difference of the sides in each replicate: (replicates,)."""
-    offsets = _offsets(iter((a.draws, b.draws)))
-    return _resampled(a, weights[0], offsets[a.draws]) - _resampled(b, weights[1], offsets[b.draws])
 
 
 @dataclass(frozen=True, eq=False)
@@ -544,7 +555,7 @@ class _Choices:
         )
         return cls(chosen, tested, np.array([candidate.test.mean for candidate in candidates]))
 
-    @property
+    @cached_property
     def replicates(self) -> np.ndarray:
         """Test score, in each replicate, of the candidate that its validation scores choose."""
         return self._of_chosen(self.tested)
@@ -568,18 +579,21 @@ class _Choices:
         return np.take_along_axis(values, self.chosen[None], axis=0)[0]
 
 
-def _variance_of_choice(a: _Choices, b: _Choices, fixed: np.ndarray, spread: Spread) -> float:
-    """What the choice adds to the variance of a difference, by the law of total variance.
+def _variance_of_choice(
+    coefficients: Sequence[float], points: Sequence[_Choices], fixed: np.ndarray, spread: Spread
+) -> float:
+    """What the choice of each point adds to the variance of a weighted sum, by the law of total variance.
 
-    It is the variance of the true difference over the choices. That of the observed differences also holds
-    the error of each, which independent replicates tell and which is taken off. Half of the rest counts:
-    replicates vary around observed validation scores, which vary themselves.
+    It is the variance of the true sum over the choices. That of the observed sums also holds the error of
+    each, which independent replicates tell and which is taken off. Half of the rest counts: replicates vary
+    around observed validation scores, which vary themselves.
     """
-    observed = a.means[a.chosen] - b.means[b.chosen]
+    observed = _weighted(coefficients, points, lambda point: point.means[point.chosen])
     if observed.min() == observed.max():
         return 0.0
     shift = len(observed) // 2
-    error = a.errors(shift) - b.errors(shift) - (a.expected_errors(shift) - b.expected_errors(shift))
+    error = _weighted(coefficients, points, lambda point: point.errors(shift))
+    error = error - _weighted(coefficients, points, lambda point: point.expected_errors(shift))
     known = np.isfinite(error)
     scale = spread.whole / np.nanvar(fixed)
     return max(0.0, float(np.var(observed[known]) - scale * np.mean(error[known] ** 2))) / 2
@@ -704,113 +718,6 @@ def _smallest_level(rejects: Callable[[float], bool], most: float) -> float:
         middle = math.sqrt(least * most)
         least, most = (least, middle) if rejects(middle) else (middle, most)
     return most
-
-
-# --- where the variance comes from --------------------------------------------------------------------------
-
-
-def _spread(a: Side, b: Side, paired: bool) -> Spread | None:
-    """The variances of a difference; None where it has none."""
-    if paired:
-        tables = [(a.scores.astype(np.float64) - b.scores, a.seeds)]
-    else:
-        tables = [(side.scores.astype(np.float64), side.seeds) for side in (a, b)]
-    largest = max(1.0, float(np.abs(a.scores).max()), float(np.abs(b.scores).max()))
-    return _spread_of(tables, _over_examples(a, b), largest)
-
-
-def _spread_of(
-    tables: Sequence[tuple[np.ndarray, Seeds]], over_examples: float, largest: float
-) -> Spread | None:
-    """The variances of the sum of the means of independent tables; None where there is none.
-
-    Args:
-        tables: (seeds, examples) each, with their seeds.
-        over_examples: S_x^2 / m, of all.
-        largest: score, no less than 1.
-    """
-    if any(min(scores.shape) < 2 for scores, _ in tables):
-        return None
-    parts = [
-        SeedPart(tuple(_design_terms(scores.mean(axis=1, keepdims=True), seeds)), _interaction(scores, seeds))
-        for scores, seeds in tables
-    ]
-    interaction = sum(part.interaction for part in parts)
-    if len({len(seeds) for _, seeds in tables}) == 1:
-        parts = [SeedPart(tuple(term for part in parts for term in part.terms), interaction)]
-    spread = Spread(tuple(parts), max(0.0, over_examples - interaction))
-    # what rounding leaves of equal scores is no spread
-    return None if spread.whole < (1e-9 * largest) ** 2 else spread
-
-
-def _over_examples(a: Side, b: Side) -> float:
-    """S_x^2 / m of the difference of example means, or the sum of both sides' on examples of their own."""
-    means = [side.scores.mean(axis=0, dtype=np.float64) for side in (a, b)]
-    if a.draws is b.draws:
-        means = [means[0] - means[1]]
-    return _variance_of_means(means)
-
-
-def _variance_of_means(means: Sequence[np.ndarray]) -> float:
-    """The variance of the sum of the means of independent examples; none of a single example."""
-    return sum(float(values.var(ddof=1)) / len(values) for values in means if len(values) > 1)
-
-
-def _seed_terms(values: np.ndarray, seeds: Seeds) -> list[Term]:
-    """Terms that sum to the variance of the mean over seeds, for each column of `values` (rows, columns).
-
-    Seeds that are not crossed: S^2 / n. Crossed, and each init seed with each data seed: the two-way analysis
-    of init seeds and data seeds, by the formula of `Spread`. An incomplete crossing: the sum of the
-    variances clustered by init seed and by data seed (Cameron, Gelbach and Miller 2011, without what they
-    subtract, so too large rather than too small).
-    """
-    rows = len(seeds)
-    if not is_crossed(seeds):
-        return [(values.var(axis=0, ddof=1) / rows, rows - 1)]
-    inits, init_of_row, datas, data_of_row = _levels(seeds)
-    centred = values - values.mean(axis=0)
-    clustered = [
-        (_clustered(centred, init_of_row, len(inits)), len(inits) - 1),
-        (_clustered(centred, data_of_row, len(datas)), len(datas) - 1),
-    ]
-    if rows < len(inits) * len(datas):
-        return clustered
-    degrees = (len(inits) - 1) * (len(datas) - 1)
-    # rows are in the order of (init seed, data seed)
-    table = centred.reshape(len(inits), len(datas), -1)
-    residuals = table - table.mean(axis=0, keepdims=True) - table.mean(axis=1, keepdims=True)
-    return [*clustered, (-(residuals**2).sum(axis=(0, 1)) / degrees / rows, degrees)]
-
-
-def _clustered(centred: np.ndarray, cluster_of_row: np.ndarray, clusters: int) -> np.ndarray:
-    """Variance of the mean of rows in clusters, for each column: S^2 / clusters if all are of one size."""
-    sums = np.zeros((clusters, centred.shape[1]))
-    np.add.at(sums, cluster_of_row, centred)
-    return (sums**2).sum(axis=0) * clusters / (clusters - 1) / len(centred) ** 2
-
-
-def _design_terms(column: np.ndarray, seeds: Seeds) -> list[tuple[float, int]]:
-    """The terms of `_seed_terms` of one column (rows, 1), no less than the largest of them: a variance of
-    init seeds or of data seeds that is estimated below zero counts as zero."""
-    terms = [(float(value[0]), degrees) for value, degrees in _seed_terms(column, seeds)]
-    largest = max(terms)
-    return terms if sum(value for value, _ in terms) >= largest[0] else [largest]
-
-
-def _summed(terms: Sequence[tuple[np.ndarray, int]]) -> np.ndarray:
-    """The sum of the variances."""
-    return np.asarray(sum(value for value, _ in terms))
-
-
-def _interaction(scores: np.ndarray, seeds: Seeds) -> float:
-    """S_sx^2 / (n m).
-
-    The variance over seeds at a single example holds the whole interaction, that of the means over m examples
-    one m-th of it: their difference tells it, for any design of seeds. Not below zero.
-    """
-    single = _summed(_seed_terms(scores, seeds)).mean()
-    averaged = _summed(_seed_terms(scores.mean(axis=1, keepdims=True), seeds))[0]
-    return max(0.0, float(single - averaged) / (scores.shape[1] - 1))
 
 
 # --- checks -------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from seedbed.analysis import bootstrap, dominance, statistics, verdicts
+from seedbed.analysis import bootstrap, dominance, spread, statistics, verdicts
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, compare, compare_best
 from seedbed.analysis.differences import (
     OF_GAINS,
@@ -204,7 +204,7 @@ def contrast(
       family's first recipe: what becomes of a gain when each init has its own recipe;
     - method: the METHOD_PAIRS, such as lora - full, all else equal: recipes that agree in all that one of
       them sweeps and the other has, too; and at each family's own best. Method none trains nothing and has
-      one recipe, with which every other is compared.
+      one recipe, with which every other is compared. Other methods are compared at the same size of training.
 
     For every reported metric; a difference is a minus b as it is, so that of a loss, less is better.
 
@@ -374,8 +374,11 @@ def _of_methods_at_best(rows: Sequence[SummaryRow]) -> Iterator[Pair]:
 
 def _pairs_of_methods(rows: Sequence[SummaryRow]) -> Iterator[tuple[SummaryRow, SummaryRow]]:
     by_method = {method: members for (method,), members in grouped(rows, "method").items()}
-    for a, b in METHOD_PAIRS:
-        yield from itertools.product(by_method.get(a, []), by_method.get(b, []))
+    for first, second in METHOD_PAIRS:
+        for a, b in itertools.product(by_method.get(first, []), by_method.get(second, [])):
+            # what trains nothing has no size, and is compared with each
+            if a.train_size == b.train_size or "none" in (first, second):
+                yield a, b
 
 
 def _agree(a: Mapping[str, Any] | None, b: Mapping[str, Any] | None) -> bool:
@@ -517,8 +520,8 @@ def _seed_error(
     if min(len(a), len(b)) < 2:
         return None
     if paired:
-        return bootstrap.seed_error([value - b[seed] for seed, value in a.items()], tuple(a))
-    known = [error for side in (a, b) if (error := bootstrap.seed_error(list(side.values()), tuple(side)))]
+        return spread.seed_error([value - b[seed] for seed, value in a.items()], tuple(a))
+    known = [error for side in (a, b) if (error := spread.seed_error(list(side.values()), tuple(side)))]
     if not known:
         return None
     variance = sum(error**2 for error, _ in known)

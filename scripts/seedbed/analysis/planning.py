@@ -1,6 +1,6 @@
 """Plans: what difference some number of seeds detects, by simulating the rule that makes the interval.
 
-The model is that of `bootstrap.Spread`: a difference of n seeds and m examples is normal, and its mean
+The model is that of `spread.Spread`: a difference of n seeds and m examples is normal, and its mean
 squares are chi-squared. Each simulated experiment estimates its own mean squares, as a real one does.
 """
 
@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from scipy import special
 
-from seedbed.analysis.bootstrap import excess_of_few_seeds, normal
+from seedbed.analysis.spread import excess_of_few_seeds, normal
 
 SIMULATIONS = 4000  # the standard error of a power of 80% is 0.6 points
 WORLDS = 100  # variances drawn from what the data leave open

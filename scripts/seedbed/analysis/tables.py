@@ -9,7 +9,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from seedbed.analysis import bootstrap, contrasts, diagnostics, sides, statistics, verdicts
+from seedbed.analysis import (
+    bootstrap,
+    contrasts,
+    diagnostics,
+    label_worth_rows,
+    learning_curves,
+    sides,
+    spread,
+    statistics,
+    verdicts,
+)
 from seedbed.analysis.baselines import Baseline, read_baseline
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS, Sides
 from seedbed.analysis.label_sets import CellLabelSets
@@ -55,7 +65,8 @@ def aggregate(
         bag_of_words: .../DATASET/bag_of_words.csv of each dataset; none of generation.
         duplicates: .../DATASET/duplicates.csv of each dataset.
         reporting: `Plan.reporting()`.
-        outputs: paths by table: runs, curves, summary, contrasts and those of `diagnostics.COLUMNS`.
+        outputs: paths by table: runs, curves, summary, contrasts and those of `diagnostics.COLUMNS`; where
+            sizes of training are swept learning_curves and label_worth, too.
         splits: .../DATASET/splits.json of each dataset with a column of clusters.
         subsets: .../DATASET/subsets/seedN.csv of each dataset, where sizes of training are swept.
 
@@ -81,12 +92,18 @@ def aggregate(
     summary = _with_bags(summary, bags)
     differences = contrasts.contrast(found.rows, summary, reporting, predicted)
     diagnosed = diagnostics.tabulate(found.rows, found.cells["test"], differences, summary, reporting)
+    learning = learning_curves.list_curves(summary, reporting)
+    worth = label_worth_rows.worth_rows(learning, found.rows, predicted, reporting["statistics"])
     write_runs(outputs["runs"], found.rows, reporting)
     write_curves(outputs["curves"], found.curves)
     write_summary(outputs["summary"], summary)
     write_table(outputs["contrasts"], CONTRAST_COLUMNS, differences)
     for name, columns in diagnostics.COLUMNS.items():
         write_table(outputs[name], columns, diagnosed[name])
+    if learning:
+        curve_rows = learning_curves.curve_rows(learning)
+        write_table(outputs["learning_curves"], learning_curves.CURVE_COLUMNS, curve_rows)
+        write_table(outputs["label_worth"], label_worth_rows.WORTH_COLUMNS, worth)
 
 
 def _with_choices(summary: Sequence[SummaryRow], shares: Mapping[tuple[str, ...], float]) -> list[SummaryRow]:
@@ -288,13 +305,13 @@ def _interval(
     """The t interval of a cell's mean, and in words what it rests on.
 
     Where init seeds and data seeds are crossed, runs that share one are not independent: see
-    `bootstrap.seed_error`.
+    `spread.seed_error`.
     """
     values = all_known(seed_values(group, column))
     if sides.over_units(values).means is None:
         interval = statistics.t_interval(list(values.values()), confidence)
         return interval, interval and f"Student t over seeds, {confidence:.4g}"
-    error = bootstrap.seed_error(list(values.values()), tuple(values))
+    error = spread.seed_error(list(values.values()), tuple(values))
     if error is None:
         return None, None
     average = statistics.mean(list(values.values()))

@@ -56,6 +56,14 @@ def learned_nothing(runs: Iterable[RunRow], test_set: str = "all") -> bool:
     return bool(told) and all(one is False for one in told)
 
 
+def unlearned(runs: Sequence[RunRow], test_set: str = "all") -> str | None:
+    """One of UNLEARNED if none of some runs learned anything, else None."""
+    if not learned_nothing(runs, test_set):
+        return None
+    trained = [run for run in runs if run.method != "none"]
+    return ONE_CLASS if all(map(is_one_class, trained)) else NOTHING_LEARNED
+
+
 def is_one_class(run: RunRow, splits: Sequence[str] = ("test",)) -> bool:
     """Whether a run predicts a single class, or gives a single answer, on each of these splits."""
     return all(run.all_same(split) is True for split in splits) and not run.diverged
@@ -107,9 +115,8 @@ def no_verdict(row: Row, a: Cells, b: Cells, sound: Sound | None) -> str | None:
         sound: the difference without collapsed runs; None where no cell is partly collapsed.
     """
     runs = [run for cells in (a, b) for of_cell in cells for run in of_cell]
-    if learned_nothing(runs, row.get("test_set", "all")):
-        trained = [run for run in runs if run.method != "none"]
-        return ONE_CLASS if all(map(is_one_class, trained)) else NOTHING_LEARNED
+    if word := unlearned(runs, row.get("test_set", "all")):
+        return word
     if row["delta"] is None:
         return None
     # of one seed there is no interval at all, which says more than that they are few

@@ -346,6 +346,11 @@ class Plan:
         """The numbers of training texts of the grid that are not all."""
         return [size for size in self.config["grid"].get("train_sizes", ()) if size != ALL]
 
+    @property
+    def size_tables(self) -> list[str]:
+        """The tables that aggregation makes of sizes of training alone."""
+        return ["learning_curves", "label_worth"] if self.sizes else []
+
     def _subset_file(self, dataset: str, data_seed: int) -> str:
         return str(subset_file(self.results / "data" / dataset, data_seed))
 

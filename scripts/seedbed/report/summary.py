@@ -89,7 +89,8 @@ def question(experiment: Experiment) -> str:
 
 def _file_section(experiment: Experiment, sources: Sources) -> Sequence[Block]:
     files = wording.data("report/files") | experiment.task.files
-    if not sources.trainable:
-        del files["trainable_parameters.csv"]
-    items = [f"[{name}]({name}): {text}" for name, text in files.items() if text]
+    lacking = set() if sources.trainable else {"trainable_parameters.csv"}
+    if not any(row.train_size for row in experiment.summary):
+        lacking |= {"learning_curves.csv", "label_worth.csv"}
+    items = [f"[{name}]({name}): {text}" for name, text in files.items() if text and name not in lacking]
     return [heading("files"), Bullets(items)]

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from seedbed.analysis import bootstrap, statistics
+from seedbed.analysis import bootstrap, spread, statistics
 from seedbed.analysis.bootstrap import Candidate, Draws, Side
+from seedbed.analysis.sides import gain_candidates
 from seedbed.core.errors import SeedbedError
 
 REPLICATES = 4000
@@ -533,19 +534,19 @@ def test_the_sd_on_new_examples_is_what_seeds_differ_by_themselves():
 
 def test_the_error_of_independent_seeds_is_that_of_their_mean():
     values = [0.70, 0.76, 0.79, 0.71]
-    found = bootstrap.seed_error(values, pairs(4))
+    found = spread.seed_error(values, pairs(4))
     assert found == (pytest.approx(stats.sem(values)), pytest.approx(3))
-    assert bootstrap.seed_error([0.7], pairs(1)) is None
-    assert bootstrap.seed_error([0.7, 0.7], pairs(2)) is None
+    assert spread.seed_error([0.7], pairs(1)) is None
+    assert spread.seed_error([0.7, 0.7], pairs(2)) is None
 
 
 def test_the_error_of_crossed_seeds_is_that_of_what_they_share():
     # only the init seed matters: twelve runs tell as much as three
     values = [0.70, 0.76, 0.79]
-    error, degrees = bootstrap.seed_error(np.repeat(values, 4), grid(3, 4))
+    error, degrees = spread.seed_error(np.repeat(values, 4), grid(3, 4))
     assert (error, degrees) == (pytest.approx(stats.sem(values)), pytest.approx(2))
     shuffled = list(zip(np.repeat(values, 4), grid(3, 4), strict=True))[::-1]
-    again = bootstrap.seed_error(*(list(part) for part in zip(*shuffled, strict=True)))
+    again = spread.seed_error(*(list(part) for part in zip(*shuffled, strict=True)))
     assert again == pytest.approx((error, degrees))
 
 
@@ -610,29 +611,81 @@ def test_shares_of_choices_refuse_candidates_of_other_seeds():
         bootstrap.choice_shares([Candidate(side, side, side) for side in (left, right)], 0)
 
 
+# --- weighted sums of several points ---
+
+
+def numbers(found, *left_out):
+    """The numbers of an estimate, and where its variance comes from."""
+    row = {name: value for name, value in dataclasses.asdict(found).items() if isinstance(value, float)}
+    parts = {
+        "examples": found.spread.examples,
+        "of_seeds": found.spread.of_seeds,
+        "choice": found.spread.choice,
+    }
+    return {name: value for name, value in (row | parts).items() if name not in left_out}
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_a_sum_of_points_of_the_same_seeds_is_that_of_one_side(paired):
+    draws = Draws(200, REPLICATES, 0)
+    a, b, c = (Side(random_scores(4, 200, 0.7, seed), pairs(4), draws) for seed in range(3))
+    between = Side(0.25 * b.scores + 0.75 * c.scores, pairs(4), draws)
+    points = [bootstrap.given(side) for side in (a, b, c)]
+    sums = bootstrap.Sums([points] if paired else [points[:1], points[1:]], 0)
+    found, expected = sums.estimate((1, -0.25, -0.75), 0.95), compare(a, between, paired)
+    assert numbers(found) == pytest.approx(numbers(expected), abs=2e-6)
+    assert sums.scaled((1, -0.25, -0.75)).interval(0.95) == (found.low, found.high)
+    # a point that does not count changes nothing
+    assert numbers(sums.estimate((1, -1, 0), 0.95)) == numbers(compare(a, b, paired))
+
+
+def test_the_choices_of_two_points_are_those_of_every_pair_of_recipes():
+    test, validation = Draws(100, REPLICATES, 0), Draws(40, REPLICATES, 0)
+
+    def recipe(accuracy, seed):
+        tested = Side(random_scores(3, 100, accuracy, seed), pairs(3), test)
+        # no two recipes are tied
+        scores = np.random.default_rng(seed).normal(0.7, 0.5, (3, 40))
+        validated = Side(scores, pairs(3), validation)
+        return Candidate(tested, validated, validated)
+
+    a, b = [recipe(0.6, 1), recipe(0.9, 2)], [recipe(0.6, 3), recipe(0.9, 4)]
+    nothing = bootstrap.given(Side(np.zeros((3, 100)), pairs(3), test))
+    found = bootstrap.Sums([[a, b]], 0).estimate((1, -1), 0.95)
+    expected = best(gain_candidates(a, b), nothing)
+    assert found.spread.choice > 0
+    assert numbers(found) == pytest.approx(numbers(expected), abs=2e-6)
+
+
+def test_points_of_one_group_must_have_the_same_seeds():
+    a, b = sides(random_scores(3, 50), random_scores(4, 50))
+    with pytest.raises(SeedbedError, match="the same seeds"):
+        bootstrap.Sums([[bootstrap.given(a), bootstrap.given(b)]], 0)
+
+
 # --- against loops ---
 
 
 @given(st.integers(2, 4), st.integers(2, 4), st.integers(2, 7), st.booleans(), st.integers(0, 10**6))
 def test_replicates_are_those_of_a_loop(n_a, n_b, examples, paired, seed):
-    """Each replicate is the difference of two means over the drawn seeds and examples, one by one."""
+    """In each replicate a point is the mean over the drawn seeds and examples, one by one."""
     n_b = n_a if paired else n_b
     draw = np.random.default_rng(seed)
     draws = Draws(examples, 6, seed)
     a, b = (Side(draw.random((n, examples)), pairs(n), draws) for n in (n_a, n_b))
-    weights = bootstrap._weights_of_sides(a.seeds, b.seeds, 6, paired, seed)
-    found = bootstrap._resampled_difference(a, b, weights)
+    points = [bootstrap.given(side) for side in (a, b)]
+    sums = bootstrap.Sums([points] if paired else [[point] for point in points], seed)
     (drawn,) = draws._counts()
-    for replicate in range(6):
-        means = []
-        for side, of_side in zip((a, b), weights, strict=True):
+    for side, weights, found in zip((a, b), sums._weights, sums.replicates, strict=True):
+        for replicate in range(6):
             total = weight = 0.0
             for s, x in product(range(len(side.seeds)), range(examples)):
-                share = float(of_side[replicate, s]) * int(drawn[replicate, x]) / examples
+                share = float(weights[replicate, s]) * int(drawn[replicate, x]) / examples
                 total, weight = total + share * float(side.scores[s, x]), weight + share
             assert weight == pytest.approx(1)
-            means.append(total)
-        assert found[replicate] == pytest.approx(means[0] - means[1], abs=1e-6)
+            assert found[replicate] == pytest.approx(total, abs=1e-6)
+    difference = sums.scaled((1, -1)).replicates
+    assert difference == pytest.approx(np.sort(sums.replicates[0] - sums.replicates[1]), abs=1e-6)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=5))

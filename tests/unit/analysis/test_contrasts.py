@@ -495,6 +495,19 @@ def test_methods_are_compared_where_they_agree_in_what_either_sweeps():
     ]
 
 
+def test_methods_are_compared_at_the_same_size_of_training():
+    names = ("full", "lora", "full.train_size=20", "lora.train_size=20")
+    methods = [name.partition(".")[0] for name in names]
+    rows = method_rows(*zip(names, names, methods, strict=True), ("none", "none", "none"))
+    rows = [changed(row, train_size=20 if "=" in row.recipe else 90) for row in rows]
+    recipes = {name: {"swept": {}} for name in (*names, "none")}
+    compared = [(a, b) for _, a, b, _ in told_methods(rows, recipes)]
+    assert compared == [
+        ("lora", "full"), ("lora.train_size=20", "full.train_size=20"), ("full", "none"),
+        ("full.train_size=20", "none"), ("lora", "none"), ("lora.train_size=20", "none"),
+    ]  # fmt: skip
+
+
 def test_the_best_of_a_family_is_compared_with_the_only_one_of_another():
     equal = method_rows(
         ("l.1", "l", "lora"), ("l.2", "l", "lora"), ("none", "none", "none"), ("f", "f", "full")

@@ -37,6 +37,8 @@ def test_runs_on_all_texts_have_the_params_that_they_have_without_sizes(raw):
         params = f"{run.framework}_run"
         assert getattr(sized, params)(wildcards) == getattr(plain, params)(wildcards)
         assert sized.subset(wildcards) == []
+    assert sized.size_tables == ["learning_curves", "label_worth"]
+    assert plain.size_tables == []
 
 
 @pytest.mark.parametrize(

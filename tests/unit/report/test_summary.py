@@ -95,6 +95,15 @@ def test_the_summary_is_one_page_with_opening_scores_warnings_and_places(made):
     assert "(report.html)" in section(text, "Files beside this one")
 
 
+def test_tables_of_sizes_are_named_where_there_are_any(tmp_path, made):
+    asked = {"sizes": SIZES, "seeds": [0], "frameworks": ["transformers"], "train_sizes": [20, "all"]}
+    names = ("(learning_curves.csv)", "(label_worth.csv)")
+    listed = section(write_summary(make_experiment(tmp_path, **asked)), "Files beside this one")
+    assert [name in listed for name in names] == [True, True]
+    listed = section(write_summary(made), "Files beside this one")
+    assert [name in listed for name in names] == [False, False]
+
+
 def test_without_a_warning_there_is_no_such_section(tmp_path):
     made = make_experiment(tmp_path, sizes=SIZES, seeds=[0, 1])
     assert "## Warnings" not in write_summary(made)
