@@ -1,4 +1,4 @@
-"""The bag-of-words baseline of a dataset, from its bag_of_words.csv."""
+"""The bag-of-words baseline of each dataset: what it has on test, and what a bag_of_words.csv tells of it."""
 
 import json
 import math
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from seedbed.analysis import scored_bags
+from seedbed.analysis.table_rows import RunRow, SummaryRow
 from seedbed.core import class_metrics
 from seedbed.core.class_metrics import Counts
 from seedbed.core.errors import SeedbedError
@@ -22,7 +23,7 @@ COUNTS = "counts"  # begins the names of confusion tables in it
 
 @dataclass(frozen=True)
 class Baseline:
-    """A dataset's bag-of-words baseline.
+    """The bag-of-words baseline of a dataset, or of a size of training.
 
     Attributes:
         values: by metric and test set; empty where there is no bag.
@@ -33,6 +34,15 @@ class Baseline:
     values: Mapping[tuple[str, str], float] = field(default_factory=dict)
     features: str | None = None
     left_out: str | None = None
+
+
+# of an experiment, by dataset and number of training texts; None where sizes of training are not swept
+Baselines = dict[tuple[str, int | None], Baseline]
+
+
+def baseline_of(baselines: Mapping[tuple[str, int | None], Baseline], row: RunRow | SummaryRow) -> Baseline:
+    """The baseline beside a row of runs.csv or summary.csv; an empty one where there is none."""
+    return baselines.get((row.dataset, row.train_size), Baseline())
 
 
 # the values of a bag_of_words.csv by split and name, each with its line

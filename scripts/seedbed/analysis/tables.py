@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,16 +20,18 @@ from seedbed.analysis import (
     statistics,
     verdicts,
 )
-from seedbed.analysis.baselines import Baseline, read_baseline
+from seedbed.analysis.bags_of_sizes import read_bags
+from seedbed.analysis.baselines import Baseline, Baselines, baseline_of, read_baseline
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS, Sides
 from seedbed.analysis.label_sets import CellLabelSets
 from seedbed.analysis.majority import majority_value
 from seedbed.analysis.predictions import UNDEFINED_LOSS
-from seedbed.analysis.runs import read_runs, write_curves
+from seedbed.analysis.runs import Cells, read_runs, write_curves
 from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, write_runs, write_summary
 from seedbed.analysis.values import CellValues
 from seedbed.core.known import all_known, known
 from seedbed.core.rows import TEST_SETS, grouped, read_csv, write_table
+from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import CLASSES, LABEL_SETS, METRICS, VALUES, Task, task_of
 from seedbed.core.words import bounds_of
 from seedbed.data.clusters import by_example
@@ -57,6 +59,7 @@ def aggregate(
     outputs: Mapping[str, str | Path],
     splits: Sequence[str | Path] = (),
     subsets: Sequence[str | Path] = (),
+    bags_of_sizes: Sequence[str | Path] = (),
 ) -> None:
     """Write the tables of an experiment.
 
@@ -69,27 +72,28 @@ def aggregate(
             sizes of training are swept learning_curves and label_worth, too.
         splits: .../DATASET/splits.json of each dataset with a column of clusters.
         subsets: .../DATASET/subsets/seedN.csv of each dataset, where sizes of training are swept.
+        bags_of_sizes: .../bags_of_words/DATASET of each dataset, likewise; none of generation.
 
     Raises:
         SeedbedError: runs are missing, contradict their folder or their predictions, or differ in examples; a
             file is cut or holds what it cannot. Then no table has been written.
     """
     leaks = {Path(path).parent.name: leaked_test_examples(read_duplicates(path)) for path in duplicates}
-    bags = {
-        dataset: read_baseline(path, reporting, dataset)
+    baselines: Baselines = {
+        (dataset, None): read_baseline(path, reporting, dataset)
         for path in bag_of_words
         for dataset in [Path(path).parent.name]
     }
-    baselines = {dataset: bag.values for dataset, bag in bags.items()}
     clusters = {Path(path).parent.name: by_example(path) for path in splits}
     training = {Path(path).parent.parent.name: len(read_csv(path, COLUMNS)[1]) for path in subsets}
     found = read_runs(folders, reporting, leaks, clusters, training)
+    baselines |= _of_sizes(bags_of_sizes, found.cells, leaks, reporting)
     summary = summarise(found.rows, baselines, reporting)
     predicted = contrasts.sides_of(found.rows, reporting, found.cells, leaks)
     summary = _with_choices(summary, contrasts.choice_shares(summary, reporting, predicted))
     summary = [_over_seeds_and_examples(row, predicted, reporting["statistics"]) for row in summary]
     summary = [_with_majority(row, predicted) for row in summary]
-    summary = _with_bags(summary, bags)
+    summary = _with_bags(summary, baselines)
     differences = contrasts.contrast(found.rows, summary, reporting, predicted)
     diagnosed = diagnostics.tabulate(found.rows, found.cells["test"], differences, summary, reporting)
     learning = learning_curves.list_curves(summary, reporting)
@@ -104,6 +108,23 @@ def aggregate(
         curve_rows = learning_curves.curve_rows(learning)
         write_table(outputs["learning_curves"], learning_curves.CURVE_COLUMNS, curve_rows)
         write_table(outputs["label_worth"], label_worth_rows.WORTH_COLUMNS, worth)
+
+
+def _of_sizes(
+    folders: Sequence[str | Path],
+    cells: Mapping[str, Cells],
+    leaks: Mapping[str, Collection[str]],
+    reporting: Mapping[str, Any],
+) -> Baselines:
+    """The baselines of the bags of words that were trained on as many texts as runs of each size."""
+    found: Baselines = {}
+    for folder in folders:
+        dataset = Path(folder).name
+        first = next(key for key in cells["test"] if key[0] == dataset)
+        bags = read_bags(folder, reporting, {split: cells[split][first] for split in PREDICTED})
+        for size in (*bags.sizes, *bags.left_out):
+            found[dataset, size] = bags.baseline(size, leaks.get(dataset, ()))
+    return found
 
 
 def _with_choices(summary: Sequence[SummaryRow], shares: Mapping[tuple[str, ...], float]) -> list[SummaryRow]:
@@ -130,10 +151,9 @@ def _with_majority(row: SummaryRow, predicted: Sides) -> SummaryRow:
     return replace(row, majority_share=CONSTANTS[outputs.task.outputs](outputs, row.metric))
 
 
-def _with_bags(summary: Sequence[SummaryRow], bags: Mapping[str, Baseline]) -> list[SummaryRow]:
+def _with_bags(summary: Sequence[SummaryRow], baselines: Baselines) -> list[SummaryRow]:
     """The summary with what it says of bags that are not of words."""
-    none = Baseline()
-    found = [bags.get(row.dataset, none) for row in summary]
+    found = [baseline_of(baselines, row) for row in summary]
     return [
         replace(row, bag_of_words_features=bag.features, bag_of_words_left_out=bag.left_out)
         for row, bag in zip(summary, found, strict=True)
@@ -145,7 +165,7 @@ def _with_bags(summary: Sequence[SummaryRow], bags: Mapping[str, Baseline]) -> l
 
 def summarise(
     runs: Sequence[RunRow],
-    baselines: Mapping[str, Mapping[tuple[str, str], float]],
+    baselines: Baselines,
     reporting: Mapping[str, Any],
 ) -> list[SummaryRow]:
     """One row for each dataset, model, framework, init, recipe and reported metric (`selection` equal); and,
@@ -161,20 +181,21 @@ def summarise(
     maximum rank it as the worst, and are empty where that is what they are. Among recipes it is the worst.
     Intervals are cut at what is possible, from 0 to 1 of a share and at 0 of a loss.
 
+    Where sizes of training are swept, the bag of words of a row has as many training texts as its runs.
+
     Runs that others published may lack every column but their names and their test value: what rests on the
     others is then empty. So is here what rests on predictions: `aggregate` adds it.
     """
     rows: list[SummaryRow] = []
     task = task_of(reporting)
-    for key, cell in grouped(runs, "dataset", "model", "framework", "init").items():
+    for cell in grouped(runs, "dataset", "model", "framework", "init").values():
         recipes = {recipe: group for (recipe,), group in grouped(cell, "recipe").items()}
         best = _best_recipes(recipes, task)
         for test_set, metric in itertools.product(TEST_SETS, task.reported):
             if not _all_known(cell, f"test_{metric}{TEST_SETS[test_set]}"):
                 continue
-            baseline = baselines.get(key[0], {}).get((metric, test_set))
             equal = {
-                recipe: _summary_row(group, metric, test_set, baseline, reporting)
+                recipe: _summary_row(group, metric, test_set, baseline_of(baselines, group[0]), reporting)
                 for recipe, group in recipes.items()
             }
             rows += equal.values()
@@ -231,7 +252,7 @@ def _summary_row(
     group: Sequence[RunRow],
     metric: str,
     test_set: str,
-    baseline: float | None,
+    baseline: Baseline,
     reporting: Mapping[str, Any],
 ) -> SummaryRow:
     confidence = reporting["statistics"]["confidence"]
@@ -281,7 +302,7 @@ def _summary_row(
         validation_sd=_of(validation, statistics.sample_sd),
         binomial_se=_binomial_se(average, tested.examples, metric),
         majority_share=tested.majority_share if metric == "accuracy" else None,
-        bag_of_words=baseline,
+        bag_of_words=baseline.values.get((metric, test_set)),
         validation_best=_of(validation, max if direction > 0 else min),
         ece=_of(errors, statistics.mean),
         ece_of_chance=_of(of_chance, statistics.mean),
