@@ -1,6 +1,5 @@
 """Bags of words of each size of training: in summary.csv, and as sides that are compared with runs."""
 
-import csv
 import json
 import random
 import re
@@ -9,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import accuracy_score, f1_score, mean_squared_error
-from synthetic import TRAINING, make_experiment
+from synthetic import TRAINING, edit_csv, make_experiment
 
 from seedbed.analysis import bootstrap
 from seedbed.analysis.bags_of_sizes import read_bags
@@ -38,13 +37,11 @@ def predictions_of(made):
 
 def edit(path, change):
     """Rewrite a table; `change` maps a row to another, or to None to leave it out."""
-    with open(path, encoding="utf-8", newline="") as stream:
-        reader = csv.DictReader(stream)
-        names, rows = reader.fieldnames, [change(row) for row in reader]
-    with open(path, "w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(row for row in rows if row is not None)
+
+    def all_rows(rows):
+        rows[:] = [changed for row in rows if (changed := change(row)) is not None]
+
+    edit_csv(path, all_rows)
 
 
 def runs_of(made):

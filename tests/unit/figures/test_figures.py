@@ -545,6 +545,23 @@ def test_a_bag_that_is_not_of_words_is_told(sweep, name, bag, column, value, tol
     plt.close(figure)
 
 
+def test_each_size_of_training_has_its_own_bag_of_words(tmp_path):
+    made = make_experiment(
+        tmp_path, sizes=SIZES, frameworks=["fairseq"], seeds=[0, 1], train_sizes=[20, 80, "all"]
+    )
+    made.aggregate()
+    data = read(made)
+    figure, _ = plot.FIGURES["test_accuracy"](data)
+    axis = figure.axes[0]
+    assert "bag of words on as many texts" in [text.get_text() for text in axis.texts]
+    upright = [line.get_xdata() for line in axis.lines if len(set(line.get_xdata())) == 1]
+    drawn = {round(float(places[0]), 6) for places in upright if len(places) == 2}
+    bags = {round(100 * row.bag_of_words, 6) for row in data.summary}
+    assert drawn == {50.0, *bags}  # the majority class, and a bag for each size
+    assert len(bags) == 3
+    plt.close(figure)
+
+
 def test_intervals_of_a_sweep_lie_over_means_and_beside_seeds(sweep):
     figure, _ = plot.FIGURES["test_accuracy_by_recipe"](sweep)
     for axis in figure.axes:
