@@ -93,12 +93,12 @@ def sized(experiment: Experiment) -> list[Sized]:
     curves = [row for row in experiment.tables.get("learning_curves", ()) if _is_told(experiment, row)]
     worth = [row for row in experiment.tables.get("label_worth", ()) if _is_told(experiment, row)]
     found = []
-    for place, rows in grouped(curves, *PLACE).items():
-        compared = [row for row in worth if _is_of_inits(row) and _place(row) == place]
+    for (dataset, model, recipe), rows in grouped(curves, *PLACE).items():
+        compared = [row for row in worth if _is_of_inits(row) and _place(row) == (dataset, model, recipe)]
         by_framework: dict[str, dict[int, Worth]] = {}
         for row in compared:
             by_framework.setdefault(row["a"].split("/")[0], {})[row["train_size"]] = _worth(row)
-        found.append(Sized(*place, _by_curve(rows), by_framework))
+        found.append(Sized(dataset, model, recipe, _by_curve(rows), by_framework))
     return found
 
 

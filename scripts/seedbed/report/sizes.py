@@ -3,6 +3,7 @@ labels."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from seedbed.analysis.label_worth import MORE
@@ -174,10 +175,7 @@ def table(experiment: Experiment) -> Table:
     columns = [column for column in columns if len({column[1](line) for line in lines}) > 1]
     named = len(columns)
     columns += [(header("sizes", "texts"), lambda line: number_cell(line.size))]
-    columns += [
-        (mean_header(INITS[init], metric), lambda line, init=init: line.mean(init))
-        for init in experiment.inits
-    ]
+    columns += [(mean_header(INITS[init], metric), partial(_mean, init)) for init in experiment.inits]
     columns += [
         (bag, lambda line: line.bag),
         (header("sizes", "worth"), lambda line: line.worth),
@@ -197,6 +195,10 @@ def table(experiment: Experiment) -> Table:
         max(0, len(lines) - MAX_ROWS),
     )
     return Table("first", names, body, caption, range(named, len(names)), spare)
+
+
+def _mean(init: str, line: "_Line") -> Cell | None:
+    return line.mean(init)
 
 
 def _worth_interval_header(level: str) -> Cell:
