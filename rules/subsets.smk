@@ -10,7 +10,7 @@ rule draw_subset:
     input:
         train="<data>/{dataset}/train.jsonl",
     output:
-        order="<data>/{dataset}/subsets/seed{data_seed}.csv",
+        order="<data>/{dataset}/subsets/seed{data_seed}/order.csv",
     log:
         "<logs>/draw_subset/{dataset}/seed{data_seed}.log",
     benchmark:

@@ -31,6 +31,7 @@ from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, write_r
 from seedbed.analysis.values import CellValues
 from seedbed.core.known import all_known, known
 from seedbed.core.rows import TEST_SETS, grouped, read_csv, write_table
+from seedbed.core.run_folder import dataset_of_subset
 from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import CLASSES, LABEL_SETS, METRICS, VALUES, Task, task_of
 from seedbed.core.words import bounds_of
@@ -71,7 +72,7 @@ def aggregate(
         outputs: paths by table: runs, curves, summary, contrasts and those of `diagnostics.COLUMNS`; where
             sizes of training are swept learning_curves and label_worth, too.
         splits: .../DATASET/splits.json of each dataset with a column of clusters.
-        subsets: .../DATASET/subsets/seedN.csv of each dataset, where sizes of training are swept.
+        subsets: .../DATASET/subsets/seedN/order.csv of each dataset, where sizes of training are swept.
         bags_of_sizes: .../bags_of_words/DATASET of each dataset, likewise; none of generation.
 
     Raises:
@@ -85,7 +86,7 @@ def aggregate(
         for dataset in [Path(path).parent.name]
     }
     clusters = {Path(path).parent.name: by_example(path) for path in splits}
-    training = {Path(path).parent.parent.name: len(read_csv(path, COLUMNS)[1]) for path in subsets}
+    training = {dataset_of_subset(Path(path)): len(read_csv(path, COLUMNS)[1]) for path in subsets}
     found = read_runs(folders, reporting, leaks, clusters, training)
     baselines |= _of_sizes(bags_of_sizes, found.cells, leaks, reporting)
     summary = summarise(found.rows, baselines, reporting)

@@ -103,7 +103,12 @@ def subset_file(data: Path, data_seed: int) -> Path:
         data: results/data/DATASET.
         data_seed: the seed that draws it.
     """
-    return data / "subsets" / f"seed{data_seed}.csv"
+    return data / "subsets" / f"seed{data_seed}" / "order.csv"
+
+
+def dataset_of_subset(path: Path) -> str:
+    """The dataset of a path by `subset_file`."""
+    return path.parents[2].name
 
 
 def bags_folder(experiment: Path, dataset: str) -> Path:

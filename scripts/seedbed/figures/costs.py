@@ -1,6 +1,7 @@
 """What runs cost: seconds by what they are spent on, and memory."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,8 @@ ROW = 0.42  # inches
 
 def time_and_memory(data: Data) -> tuple[Figure, Caption]:
     """Seconds, peak memory and their medians, and trained parameters where methods differ in them: one row of
-    panels per dataset and model."""
+    panels per dataset and model. Where sizes of training are swept, of the largest."""
+    data = _of_largest_size(data)
     places = grouped(data.runs, "dataset", "model")
     shown, note = capped(list(places))
     lines = {place: list(grouped(places[place], *_keys(data))) for place in shown}
@@ -61,6 +63,14 @@ def time_and_memory(data: Data) -> tuple[Figure, Caption]:
     return finish(figure, handles, caption), caption
 
 
+def _of_largest_size(data: Data) -> Data:
+    largest = {
+        dataset: max(run.train_size or 0 for run in runs)
+        for (dataset,), runs in grouped(data.runs, "dataset").items()
+    }
+    return replace(data, runs=[run for run in data.runs if (run.train_size or 0) == largest[run.dataset]])
+
+
 def _caption(data: Data, note: str) -> Caption:
     swept = any(run.recipe != run.recipe_family for run in data.runs)
     unknown = [name for name, key in (("seconds", "total_seconds"), ("memory", "peak_memory_mib"))
@@ -72,6 +82,7 @@ def _caption(data: Data, note: str) -> Caption:
         len(data.runs),
         data.seeds,
         swept=swept,
+        sized=any(run.train_size for run in data.runs),
         trained=_tells_trained(data),
         fused=any(run.trained_together > 1 for run in data.runs),
         devices=devices,

@@ -7,6 +7,7 @@ from typing import Any
 from seedbed.core.errors import SeedbedError
 from seedbed.core.recipes import declared
 from seedbed.core.rows import read_csv
+from seedbed.core.run_folder import dataset_of_subset
 
 
 def check(
@@ -50,7 +51,7 @@ def check_sizes(sizes: Sequence[int], orders: Sequence[str | Path]) -> None:
 
     Args:
         sizes: numbers of training texts below all.
-        orders: .../DATASET/subsets/seedN.csv, the ordered training texts of each dataset and data seed.
+        orders: .../DATASET/subsets/seedN/order.csv, the ordered training texts of each dataset and data seed.
 
     Raises:
         SeedbedError: a dataset has as many or fewer.
@@ -61,7 +62,7 @@ def check_sizes(sizes: Sequence[int], orders: Sequence[str | Path]) -> None:
             raise SeedbedError(
                 "a size of training is not below the number of training texts",
                 where="config, grid.train_sizes",
-                found=f"{max(sizes):,}; the dataset {path.parent.parent.name!r} has {len(rows):,}",
+                found=f"{max(sizes):,}; the dataset {dataset_of_subset(path)!r} has {len(rows):,}",
                 hint=f"give numbers below {len(rows):,}, and all for the whole training split",
             )
 

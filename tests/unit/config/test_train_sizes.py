@@ -68,7 +68,8 @@ def test_a_run_of_a_size_waits_for_the_order_of_its_data_seed(raw):
     raw["grid"]["seeds"] = [{"init": 0, "data": 3}]
     plan = Plan(raw)
     wildcards = SimpleNamespace(dataset="reviews_fr", recipe="demo.train_size=20", seed="seed0-3")
-    assert plan.subset(wildcards) == [f"{plan.results}/data/reviews_fr/subsets/seed3.csv"] == plan.subsets()
+    expected = [f"{plan.results}/data/reviews_fr/subsets/seed3/order.csv"]
+    assert plan.subset(wildcards) == expected == plan.subsets()
 
 
 def test_bags_of_words_of_sizes_are_planned_where_sizes_are_swept(raw):

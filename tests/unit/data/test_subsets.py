@@ -54,7 +54,7 @@ def test_the_order_of_each_task_is_written_with_its_ranks(tmp_path, outputs, lab
 
 
 def test_a_size_of_all_texts_or_more_is_refused(tmp_path):
-    path = tmp_path / "reviews" / "subsets" / "seed0.csv"
+    path = tmp_path / "reviews" / "subsets" / "seed0" / "order.csv"
     path.parent.mkdir(parents=True)
     examples = [{"id": f"train-{index}", "label": index % 2} for index in range(20)]
     subsets.write_order(path, examples, CLASSES, seed=0)

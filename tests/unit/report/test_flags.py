@@ -34,6 +34,7 @@ print(json.dumps(sorted(parser._option_string_actions)))
 """
 # keys that a recipe of classification has lost where it trains all weights
 UNUSED = (
+    "min_updates",
     "class_weight",
     "lora",
     "quantization",
