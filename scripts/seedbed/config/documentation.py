@@ -57,6 +57,7 @@ EXPERIMENTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("experiments/demo_lora.yaml", {}),
     ("experiments/cls_all.yaml", {}),
     ("config.yaml", SEVERAL_LABELS),
+    ("config.yaml", {"recipes": {"demo": {"method": "last_layers"}}}),
     *(("config.yaml", {"datasets": {"reviews_fr": {"format": form, **ONE_FILE}}}) for form in OPTIONS),
     *(("experiments/demo_lora.yaml", {"datasets": {"questions_fr": {"format": form}}}) for form in OPTIONS),
     (

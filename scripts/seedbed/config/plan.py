@@ -218,8 +218,8 @@ class Plan:
 
     @property
     def trainable_table(self) -> list[str]:
-        """The table of trainable parameters; empty for experiments without adapters."""
-        return [f"{self.experiment_folder}/trainable_parameters.csv"] if self.adapters else []
+        """The table of trainable parameters; empty for experiments that train all weights."""
+        return [f"{self.experiment_folder}/trainable_parameters.csv"] if self.freezing else []
 
     def source_files(self, wildcards: Any) -> list[str]:
         """The files at a source's local locations, so that Snakemake notices changes.
@@ -334,15 +334,17 @@ class Plan:
         return {name: block["label_names"] for name, block in blocks.items() if "label_names" in block}
 
     @property
-    def adapters(self) -> dict[str, dict[str, Any]]:
-        """The settings that determine the trained parameters, for each recipe with an adapter."""
-        keys = ("method", "lora", "quantization", "frozen_dtype")
-        recipes = ((name, self.config["recipes"][name]) for name in self.config["grid"]["recipes"])
-        return {
-            name: canonical({key: recipe[key] for key in keys if key in recipe})
-            for name, recipe in recipes
-            if METHODS[recipe["method"]].has_adapter
-        }
+    def freezing(self) -> dict[str, dict[str, Any]]:
+        """The settings that determine the trained parameters, for each recipe that freezes weights."""
+        of_adapters = ("method", "lora", "quantization", "frozen_dtype")
+        found = {}
+        for name in self.config["grid"]["recipes"]:
+            recipe = self.config["recipes"][name]
+            method = METHODS[recipe["method"]]
+            keys = ("method", "family", *method.settings) if method.trains_part else of_adapters
+            if method.freezes:
+                found[name] = canonical({key: recipe[key] for key in keys if key in recipe})
+        return found
 
     @property
     def head_size(self) -> int | None:
@@ -370,7 +372,8 @@ class Plan:
 
     def adapter_recipes(self) -> dict[str, dict[str, Any]]:
         """The grid's recipes with an adapter."""
-        return {name: canonical(self.config["recipes"][name]) for name in self.adapters}
+        recipes = ((name, self.config["recipes"][name]) for name in self.config["grid"]["recipes"])
+        return {name: canonical(recipe) for name, recipe in recipes if METHODS[recipe["method"]].has_adapter}
 
     # --- wildcards ---
 

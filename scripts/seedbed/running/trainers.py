@@ -60,6 +60,7 @@ FAIRSEQ = Trainer(
         "adam": "training/fairseq/adam.py",
         "composition": "training/fairseq/composition.py",
         "launcher": "models/fairseq_launcher.py",
+        "fairseq_layout": "training/fairseq/layout.py",
         "fairseq_packed": "training/fairseq/packed.py",
         "resuming": "training/fairseq/resuming.py",
         "seedbed_plugin": "training/fairseq/seedbed_plugin/__init__.py",

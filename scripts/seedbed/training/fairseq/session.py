@@ -16,10 +16,12 @@ import torch
 
 from seedbed.core.truncation import Pair
 from seedbed.running.jobs import Job
-from seedbed.training import graphs, initialisation, objectives, packing, token_ids
+from seedbed.training import graphs, initialisation, objectives, packing, partial, token_ids
+from seedbed.training.fairseq import layout
 from seedbed.training.graphs import Graphed, Tensors
 from seedbed.training.initialisation import draw_encoder, draw_head
 from seedbed.training.objectives import Objective
+from seedbed.training.partial import Part
 from seedbed.training.progress import Progress
 from seedbed.training.recording import Recorder
 from seedbed.training.token_ids import Split
@@ -66,7 +68,10 @@ class Session:
         return self.job.weights / "model.pt"
 
     def initialise(self, model: Any) -> None:
-        """Draw the head, and the encoder of a random run; a checkpoint is loaded later, by fairseq."""
+        """Draw the head, and the encoder of a random run, and freeze what the method does not train.
+
+        A checkpoint is loaded later, by fairseq, into the same tensors.
+        """
         self.model = model
         seed, settings = self.job.run["init_seed"], self.job.settings
         if self.job.run["init"] == "random":
@@ -74,6 +79,14 @@ class Session:
             draw_encoder(encoder, seed, settings["random_init_sd"], lambda name: name)
         head = model.classification_heads[HEAD]
         draw_head(head.dense, head.out_proj, seed, settings["head_init"])
+        if self.job.method.trains_part:
+            partial.freeze(model, layout.layout_of(model, HEAD), settings)
+
+    def groups(self) -> list[Part]:
+        """What is trained of the model, if it is a part of its weights."""
+        if not self.job.method.trains_part:
+            return []
+        return partial.groups(self.model, layout.layout_of(self.model, HEAD), self.job.settings)
 
     def pairs_of(self, subset: str) -> list[Pair] | None:
         """Numbers of tokens of the pairs in a subset of fairseq; None if its examples are single texts."""

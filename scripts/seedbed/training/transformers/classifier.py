@@ -53,7 +53,9 @@ def train_run(job: Job) -> None:
     method = methods.of(job)
     trainer = Finetuner(job, progress, splits, method.classifier())
     # before training, since it may refuse the adapter
-    parameters = adapter_parameters.describe(trainer.model, job.method.name, job.settings.get("lora"))
+    parameters = adapter_parameters.describe(
+        trainer.model, job.method.name, job.settings.get("lora"), method.groups(trainer.model)
+    )
     extra = train_and_select(trainer)
     trainer.drop_graphs()
     inner = method.inner(trainer.model)
@@ -66,8 +68,8 @@ def train_run(job: Job) -> None:
     def keep_model(folder: Path) -> None:
         method.write_model(folder, trainer.model, progress.recorder.ready)
 
-    # the selected weights are the whole model, unless they are an adapter's
-    keep = keep_model if job.method.has_adapter else None
+    # the selected weights are the whole model, unless others are frozen
+    keep = keep_model if job.method.freezes else None
     results.finish(job, progress.recorder, splits, predictor, extra, keep)
 
 
