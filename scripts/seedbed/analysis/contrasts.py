@@ -123,6 +123,7 @@ ROUNDING = 1e-6
 METHOD_PAIRS = (
     ("bitfit", "full"),
     ("last_layers", "full"),
+    ("head", "full"),
     ("lora", "full"),
     ("qlora", "full"),
     ("qlora", "lora"),

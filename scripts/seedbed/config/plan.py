@@ -21,6 +21,7 @@ from seedbed.core.methods import METHODS
 from seedbed.core.model_formats import MODEL_FORMATS
 from seedbed.core.run_folder import batch_file
 from seedbed.core.splits import SPLITS
+from seedbed.core.states import FOLDER, PATTERN, SUFFIX, EncoderOfStates
 from seedbed.core.tasks import TASKS, task_of
 from seedbed.sources.locations import candidates, local_files, local_path
 
@@ -85,8 +86,16 @@ class Plan:
             "cuda_graphs": self.config["cuda_graphs"],
             "keep_model": self.config["keep_model"],
             **self._packing(run),
+            **self._states(run),
             **self.batching.params(self._batches[run.batch]),
         }
+
+    def _states(self, run: Run) -> dict[str, str]:
+        """The name of the states that a run is trained on; other runs have no such key."""
+        if not METHODS[run.method].reads_states:
+            return {}
+        recipe = self.config["recipes"][run.recipe]
+        return {"states": EncoderOfStates.of(run.init, run.init_seed, recipe).name}
 
     def _packing(self, run: Run) -> dict[str, bool]:
         """Whether graphs of a run take packed batches: the kernel that they need is for half precision.
@@ -95,7 +104,8 @@ class Plan:
         """
         precision = self.config["recipes"][run.recipe]["precision"]
         graphed = self.config["cuda_graphs"] and self.task.cuda_graphs and not self.config["fused_seeds"]
-        packed = graphed and precision == "bfloat16" and run.framework == "transformers"
+        encodes = not METHODS[run.method].reads_states
+        packed = graphed and encodes and precision == "bfloat16" and run.framework == "transformers"
         return {"packed": True} if packed else {}
 
     def _find_run(self, framework: str, wildcards: Any) -> Run:
@@ -177,6 +187,32 @@ class Plan:
             return []
         batch = self._find_run(framework, wildcards).batch
         return [str(batch_file(Path(self.experiment_folder), batch))]
+
+    # --- states of encoders, on which heads are trained ---
+
+    def fairseq_states(self, wildcards: Any) -> list[str]:
+        """The states that a run is trained on; none of a run that encodes its texts itself."""
+        return self._states_of([self._find_run("fairseq", wildcards)])
+
+    def transformers_states(self, wildcards: Any) -> list[str]:
+        """The states that a run is trained on; none of a run that encodes its texts itself."""
+        return self._states_of([self._find_run("transformers", wildcards)])
+
+    def fairseq_batch_states(self, wildcards: Any) -> list[str]:
+        """The states that runs of a batch are trained on."""
+        return self._states_of(self._find_batch("fairseq", wildcards))
+
+    def transformers_batch_states(self, wildcards: Any) -> list[str]:
+        """The states that runs of a batch are trained on."""
+        return self._states_of(self._find_batch("transformers", wildcards))
+
+    def _states_of(self, runs: list[Run]) -> list[str]:
+        paths = (
+            f"{self.results}/data/{run.dataset}/{run.model}/{FOLDER}/{name}{SUFFIX}"
+            for run in runs
+            for name in self._states(run).values()
+        )
+        return list(dict.fromkeys(paths))
 
     # --- resources of jobs; memory and time grow with each attempt ---
 
@@ -380,12 +416,15 @@ class Plan:
     def pattern(self, kind: str, of: str | None = None) -> str:
         """A regular expression that matches exactly the defined names of a kind.
 
-        For seeds it matches any name: Snakemake searches it for every path, which is slow with thousands of
-        names, and `_find_run` refuses runs outside the grid. `of` limits it to datasets or models of tasks
-        with this kind of outputs or models, so that rules of two kinds never match the same path.
+        For seeds and states it matches any name: Snakemake searches it for every path, which is slow with
+        thousands of names, and `_find_run` refuses runs outside the grid. `of` limits it to datasets or
+        models of tasks with this kind of outputs or models, so that rules of two kinds never match the same
+        path.
         """
         if kind == "seeds":
             return r"seed\d+(-\d+)?"
+        if kind == "states":
+            return PATTERN
         blocks = self.config[kind]
         names = [name for name in blocks if of in (None, *self._kinds_of(kind, blocks[name]))]
         return "|".join(map(re.escape, names)) or r"(?!)"  # which matches nothing

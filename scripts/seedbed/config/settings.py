@@ -776,8 +776,9 @@ class Recipe(Block):
         "some of them are trained (Hu et al., 2021); Transformers only. qlora: lora with the frozen weights "
         "in 4 bits (Dettmers et al., 2023); generation only. none: the model is evaluated without "
         "training; generation only. bitfit: only the biases and the head are trained (Ben Zaken et al., "
-        "2022). last_layers: only the last layers of the encoder and the head are trained. bitfit and "
-        "last_layers are not for generation.",
+        "2022). last_layers: only the last layers of the encoder and the head are trained. head: only the "
+        "head is trained, on states of the encoder that are computed once, without dropout. These three are "
+        "not for generation.",
     )
     epochs: Count = key(5, "Passes over the training split.", unit="epochs")
     batch_size: Count = key(8, "Examples per update.", unit="examples")

@@ -17,6 +17,7 @@ class Method:
         trains: whether any weight is trained; if not, the untrained model is evaluated.
         has_adapter: whether it trains an adapter beside frozen weights.
         trains_part: whether it trains only a part of the model's own weights; the others are frozen.
+        reads_states: whether it trains on states of the encoder, which are computed once for all runs.
         is_quantized: whether frozen weights are stored in 4 bits.
         packages: further packages whose version may change a number of its runs.
         settings: keys of a recipe that only some methods take, this one included.
@@ -28,6 +29,7 @@ class Method:
     trains: bool = True
     has_adapter: bool = False
     trains_part: bool = False
+    reads_states: bool = False
     is_quantized: bool = False
     packages: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
@@ -53,6 +55,7 @@ METHODS = {
             settings=("last_layers",),
             frameworks=BOTH,
         ),
+        Method("head", "training of the head alone", trains_part=True, reads_states=True, frameworks=BOTH),
         # Hu et al. 2021
         Method("lora", "LoRA", has_adapter=True, packages=("peft",), settings=("lora", "frozen_dtype")),
         # Dettmers et al. 2023

@@ -91,6 +91,16 @@ class Partial(Full):
         results.write_weights(folder, model.state_dict())
 
 
+class Head(Partial):
+    """The head is trained on states of the encoder."""
+
+    def write_model(self, folder: Path, model: Any, ready: Path) -> None:
+        """Write the initial model with the trained head."""
+        whole = self.classifier()
+        whole.load_state_dict(model.state_dict(), strict=False)
+        super().write_model(folder, whole, ready)
+
+
 class Adapter(Full):
     """LoRA: an adapter is trained beside frozen weights.
 
@@ -143,6 +153,7 @@ TRAINING = {
     "full": Full,
     "bitfit": Partial,
     "last_layers": Partial,
+    "head": Head,
     "lora": Adapter,
     "qlora": Quantized,
     "none": Untrained,

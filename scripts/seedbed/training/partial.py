@@ -1,7 +1,8 @@
 """Methods that train a part of a model's weights: which weights these are, and how many.
 
 - bitfit (Ben Zaken et al. 2022): all biases, those of layer norms among them;
-- last_layers: the last k layers of the encoder, and a norm after them.
+- last_layers: the last k layers of the encoder, and a norm after them;
+- head: nothing of the encoder.
 
 All of them train the head, too. A RoBERTa with N layers, width d, feed-forward width f and c outputs of its
 head trains
@@ -76,8 +77,7 @@ class Layout:
 def layout_of(model: Any) -> Layout:
     """The layout of a classifier of Transformers, without an adapter's wrapper.
 
-    Raises:
-        SeedbedError: its layers cannot be told from its other modules.
+    It has no layers if these cannot be told from the other modules.
     """
     base = getattr(model, model.base_model_prefix)
     inside = f"{model.base_model_prefix}."
@@ -125,12 +125,7 @@ def _layers(base: Any, count: int) -> list[str]:
     for name, module in base.named_modules():
         if isinstance(module, ModuleList) and len(module) == count:
             return [f"{name}.{index}" for index in range(count)]
-    raise SeedbedError(
-        "the layers of this kind of model cannot be told from its other modules",
-        where=f"{type(base).__name__}, num_hidden_layers",
-        found=f"no list of {count} modules",
-        hint="use the method full or lora with this model",
-    )
+    return []
 
 
 def freeze(model: Any, layout: Layout, settings: Mapping[str, Any], called: str = "the model") -> None:
@@ -143,7 +138,7 @@ def freeze(model: Any, layout: Layout, settings: Mapping[str, Any], called: str 
         called: the model, for errors.
 
     Raises:
-        SeedbedError: the encoder has fewer layers than the recipe trains, or no biases.
+        SeedbedError: the encoder has fewer layers than the recipe trains, or no known ones, or no biases.
     """
     trained = {*layout.head, *_of_encoder(layout, settings, called)}
     for name, weight in model.named_parameters():
@@ -154,6 +149,8 @@ def freeze(model: Any, layout: Layout, settings: Mapping[str, Any], called: str 
 def _of_encoder(layout: Layout, settings: Mapping[str, Any], called: str) -> list[str]:
     """Names of the trained weights of the encoder."""
     where = f"config, recipes.{settings['family']}"
+    if settings["method"] == "head":
+        return []
     if settings["method"] == "bitfit":
         if not layout.biases:
             raise SeedbedError(
@@ -164,6 +161,13 @@ def _of_encoder(layout: Layout, settings: Mapping[str, Any], called: str) -> lis
             )
         return layout.biases
     asked, known = settings["last_layers"], len(layout.layers)
+    if not known:
+        raise SeedbedError(
+            f"the layers of {called} cannot be told from its other modules",
+            where=f"{where}.method",
+            found="last_layers",
+            hint="use the method bitfit, head or full with this model",
+        )
     if asked > known:
         raise SeedbedError(
             f"the recipe trains more layers than {called} has",
@@ -194,7 +198,7 @@ def groups(model: Any, layout: Layout, settings: Mapping[str, Any]) -> list[Part
         found.append(
             part("biases", len(layout.biases), layout.biases, f"{n}(7·{d} + {f}) + {d}", n * (7 * d + f) + d)
         )
-    else:
+    if settings["method"] == "last_layers":
         k = settings["last_layers"]
         formula = f"{k}(4·{d}² + 2·{d}·{f} + 9·{d} + {f})"
         number = k * (4 * d * d + 2 * d * f + 9 * d + f)

@@ -20,7 +20,14 @@ from seedbed.core import files  # noqa: E402
 from seedbed.core.errors import SeedbedError  # noqa: E402
 from seedbed.core.tasks import CLASSES, VALUES  # noqa: E402
 from seedbed.running.jobs import Job  # noqa: E402
-from seedbed.training import adapter_parameters, differences, hardware, results, token_ids  # noqa: E402
+from seedbed.training import (  # noqa: E402
+    adapter_parameters,
+    differences,
+    hardware,
+    results,
+    states,
+    token_ids,
+)
 from seedbed.training.fairseq import layout  # noqa: E402
 from seedbed.training.fairseq import session as sessions  # noqa: E402
 from seedbed.training.fairseq.composition import compose  # noqa: E402
@@ -68,7 +75,9 @@ def train_run(job: Job) -> None:
             hint="make it again: snakemake --forcerun convert_checkpoint",
         )
     hardware.set_up_torch(job.threads, job.run["deterministic"], job.settings["precision"])
-    splits = token_ids.read_splits(job)
+    splits: dict[str, Any] = dict(token_ids.read_splits(job))
+    if job.states:
+        splits = dict(states.beside(splits, job.states))
     session = Session(job, start(job, len(splits["train"].ids)), splits)
     with sessions.opened(session):
         _train_and_publish(session)
@@ -84,7 +93,7 @@ def _train_and_publish(session: Session) -> None:
     session.model.load_state_dict(recorder.selected.weights)
     session.over = True
     skipped = session.tried - session.step
-    found = differences.of_fairseq(job.settings)
+    found = differences.of_fairseq(job.settings) + differences.of_states(job)
     if skipped and not recorder.diverged:
         done = f"{skipped} skipped, as float16 overflowed"
         found.append({"setting": "updates", "asked": recorder.total_updates, "done": done})
