@@ -22,6 +22,9 @@ from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import ANSWER_COLUMNS, METRIC_COLUMNS, METRICS, TASKS, VALUE_COLUMNS
 from seedbed.data.audit import COLUMNS as AUDIT
 from seedbed.data.duplicates import COLUMNS as DUPLICATES
+from seedbed.data.probes import ACCURACY_COLUMNS as PROBE_ACCURACY
+from seedbed.data.probes import COLUMNS as PROBE
+from seedbed.data.probes import TABLE_COLUMNS as PROBES
 from seedbed.models.parameters import COLUMNS as PARAMETERS
 from seedbed.training.adapter_parameters import COLUMNS as TRAINABLE
 
@@ -62,6 +65,9 @@ def tables() -> dict[str, Table]:
         "answers": Table(ANSWER_COLUMNS),
         "duplicates": Table(DUPLICATES),
         "bag_of_words": Table(BASELINE_COLUMNS),
+        "probe": Table(PROBE),
+        "probe_accuracy": Table(PROBE_ACCURACY),
+        "probes": Table(PROBES),
         "parameters": Table(PARAMETERS),
     }
 

@@ -22,7 +22,7 @@ from seedbed.core.model_formats import MODEL_FORMATS
 from seedbed.core.run_folder import batch_file
 from seedbed.core.splits import SPLITS
 from seedbed.core.states import FOLDER, PATTERN, SUFFIX, EncoderOfStates
-from seedbed.core.tasks import TASKS, task_of
+from seedbed.core.tasks import CLASSES, TASKS, task_of
 from seedbed.sources.locations import candidates, local_files, local_path
 
 UNTRACKED = ("training_checkpoints", "gpus", "batches")  # keys that do not change numbers
@@ -213,6 +213,23 @@ class Plan:
             for name in self._states(run).values()
         )
         return list(dict.fromkeys(paths))
+
+    def probes(self, wildcards: Any) -> list[str]:
+        """The accuracies of probes of each dataset and model, of texts as long as the recipes take them.
+
+        Raises:
+            SeedbedError: the task has no classes.
+        """
+        if self.task.outputs != CLASSES:
+            raise SeedbedError(
+                "probes are for classification only",
+                where="probes; config, grid.datasets",
+                found=f"the task {self.task.name}",
+                hint="ask for the experiment's other results",
+            )
+        recipes = (self.config["recipes"][name] for name in self.config["grid"]["recipes"])
+        names = dict.fromkeys(EncoderOfStates.of("pretrained", 0, recipe).name for recipe in recipes)
+        return [path for name in names for path in self.per_pair(f"probes/{name}_accuracy.csv")]
 
     # --- resources of jobs; memory and time grow with each attempt ---
 

@@ -1,8 +1,9 @@
-"""The encoder behind a file of states, which the name of the file tells.
+"""Files of an encoder's states, and what each was computed from, which its name tells.
 
 The files are results/data/DATASET/MODEL/states/NAME.safetensors, where NAME is `pretrained` or, for random
 weights, `random3-sd0.02` with init seed and standard deviation, followed by `-max64` if texts are cut to 64
-tokens. Runs of both frameworks and of all experiments share them.
+tokens. Runs of both frameworks and of all experiments share them. `training.states` writes them, and
+`data.states` reads them.
 """
 
 import re
@@ -13,6 +14,9 @@ from typing import Any, Self
 from seedbed.core.errors import SeedbedError
 
 FOLDER, SUFFIX = "states", ".safetensors"
+# of a text: the last hidden state of the first token, and the mean over all tokens
+FIRST, MEAN = "first", "mean"
+KINDS = (FIRST, MEAN)
 PATTERN = r"(?:pretrained|random\d+-sd[0-9.]+(?:e-\d+)?)(?:-max\d+)?"
 _PARTS = re.compile(r"(?:pretrained|random(\d+)-sd([0-9.]+(?:e-\d+)?))(?:-max(\d+))?")
 

@@ -62,7 +62,11 @@ SHARED = {
 # fields of a task that may change a number; the others are words and files
 TRAINED = ("name", "outputs", "metrics", "selection", "tie_break", "final")
 ADAPTER = {"adapters": "training/adapters.py", "merging": "training/merging.py"}
-PART = {"partial": "training/partial.py", "states": "training/states.py"}
+PART = {
+    "partial": "training/partial.py",
+    "states": "training/states.py",
+    "states_file": "data/states.py",
+}
 # kinds of runs that are planned
 KINDS = (
     "fairseq classification", "transformers classification", "transformers classification adapter",

@@ -16,18 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from seedbed.core import files
-from seedbed.core.errors import SeedbedError
 from seedbed.core.splits import SPLITS
-from seedbed.core.states import EncoderOfStates
+from seedbed.core.states import FIRST, KINDS, MEAN, EncoderOfStates
+from seedbed.data import states as states_file
 from seedbed.running.jobs import head_size
 from seedbed.training import initial_models, token_ids
 from seedbed.training.token_ids import Split, Text
 
-FIRST, MEAN = "first", "mean"
-KINDS = (FIRST, MEAN)
 BATCH = 64  # texts
 # what of a recipe a model is built with; none of it changes the encoder without dropout
 STILL = {
@@ -60,19 +58,9 @@ def beside(splits: Mapping[str, Split], path: Path, kind: str = FIRST) -> dict[s
     Raises:
         SeedbedError: the file has another number of states.
     """
-    stored = load_file(path)
-    found = {}
-    for name, split in splits.items():
-        states = stored[f"{name}.{kind}"]
-        if len(states) != len(split.labels):
-            raise SeedbedError(
-                f"the number of states of the split {name!r} is not that of its texts",
-                where=str(path),
-                found=f"{len(states)} states, {len(split.labels)} texts",
-                hint="make them again: snakemake --forcerun encode_states",
-            )
-        found[name] = EncodedSplit(**vars(split), states=states)
-    return found
+    found = states_file.read(path, {name: len(split.labels) for name, split in splits.items()})[kind]
+    tensors = {name: torch.from_numpy(states) for name, states in found.items()}
+    return {name: EncodedSplit(**vars(split), states=tensors[name]) for name, split in splits.items()}
 
 
 def write_states(

@@ -154,7 +154,7 @@ def test_a_head_learns_labels_from_states(inputs):
     for name, split in token_ids.read_splits(job).items():  # states that tell the labels
         states = torch.zeros(len(split.labels), 16)
         states[:, :3] = torch.tensor(split.labels) * 2.0 - 1.0
-        stored[f"{name}.first"] = states
+        stored |= {f"{name}.first": states, f"{name}.mean": states.clone()}
     job.states.parent.mkdir()
     save_file(stored, job.states)
     assert train(job)["test"]["micro_f1"] == 1
