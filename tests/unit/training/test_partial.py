@@ -8,6 +8,7 @@ import pytest
 import torch
 from builders import tiered
 from builders_encoders import KINDS, convert_encoder
+from builders_graphs import NO_DROPOUT, captures, trained  # noqa: F401 - a fixture
 from builders_stops import NEVER, Stops, outcome, watched  # noqa: F401 - a fixture
 from builders_training import SHAPE, make_fairseq_job, make_job, make_run
 from safetensors.torch import load_file
@@ -159,3 +160,14 @@ def test_an_unfrozen_weight_is_found(tmp_path):
     model.roberta.embeddings.word_embeddings.weight.requires_grad_(True)
     with pytest.raises(SeedbedError, match="two counts of the parameters that bitfit trains differ"):
         adapter_parameters.describe(model, "bitfit", groups=method.groups(model))
+
+
+@pytest.mark.parametrize("framework", TRAINERS)
+@pytest.mark.parametrize("method", METHODS)
+def test_graphs_train_the_same_part(tmp_path, captures, framework, method):  # noqa: F811
+    settings = {**NO_DROPOUT, "method": method, **METHODS[method]}
+    graphed, record, _ = trained(tmp_path, framework, "graphs", cuda_graphs=True, **settings)
+    plain, other, _ = trained(tmp_path, framework, "plain", cuda_graphs=False, **settings)
+    assert len(captures) == 1
+    assert graphed == pytest.approx(plain, abs=1e-5)
+    assert record["parameters"] == other["parameters"]
