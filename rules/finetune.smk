@@ -17,6 +17,7 @@ rule finetune_transformers:
         model="<models>/{model}/model.json",
         parity=ancient(PLAN.parity),  # a gate: no number depends on it
         limits=ancient("<experiment>/limits.json"),  # a gate: no number depends on it
+        states=PLAN.transformers_states,  # none where the run encodes its texts itself
         batch=ancient(PLAN.transformers_batch),  # none where the run is a job of its own
         subset=PLAN.subset,  # none where a run trains on all texts
     output:
@@ -50,6 +51,7 @@ use rule finetune_transformers as finetune_fairseq with:
         model="<models>/{model}/model.json",
         parity=ancient("<data>/{dataset}/{model}/parity.json"),
         limits=ancient("<experiment>/limits.json"),
+        states=PLAN.fairseq_states,  # none where the run encodes its texts itself
         batch=ancient(PLAN.fairseq_batch),
         subset=PLAN.subset,
     output:
@@ -93,6 +95,7 @@ rule finetune_transformers_batch:
         parity=ancient(PLAN.parity),  # a gate: no number depends on it
         limits=ancient("<experiment>/limits.json"),  # a gate: no number depends on it
         subsets=PLAN.subsets_of_batch("transformers"),
+        states=PLAN.transformers_batch_states,
     output:
         done=temp("<experiment>/work/batches/{dataset}/{model}/transformers/{batch}.json"),
     log:
@@ -123,6 +126,7 @@ use rule finetune_transformers_batch as finetune_fairseq_batch with:
         parity=ancient("<data>/{dataset}/{model}/parity.json"),
         limits=ancient("<experiment>/limits.json"),
         subsets=PLAN.subsets_of_batch("fairseq"),
+        states=PLAN.fairseq_batch_states,
     output:
         done=temp("<experiment>/work/batches/{dataset}/{model}/fairseq/{batch}.json"),
     log:

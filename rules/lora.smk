@@ -123,7 +123,7 @@ rule count_trainable:
         runtime=15,  # minutes
     params:
         task=PLAN.task.name,
-        recipes=PLAN.adapters,
+        recipes=PLAN.freezing,
         labels=PLAN.head_size,
     script:
         "../scripts/count_trainable.py"

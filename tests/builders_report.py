@@ -102,7 +102,7 @@ def write_trainable(made: Synthetic) -> None:
     """trainable_parameters.csv of a made-up experiment with adapters: two layers of width 512 and rank 16."""
     rows = []
     for model in made.plan.config["grid"]["models"]:
-        for recipe, settings in made.plan.adapters.items():
+        for recipe, settings in made.plan.freezing.items():
             names = {"model": model, "recipe": recipe, "method": settings["method"]}
             parts = [
                 ("query_key_value", 5, "5 x r(d_in + d_out) = 5 x 16 x (512 + 1536)", ADAPTED),

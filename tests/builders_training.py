@@ -35,7 +35,7 @@ def make_run(framework: str, **settings: Any) -> dict[str, Any]:
         "batch": "b", "swept": {}, "evaluation": {"batch_size": 4, "test_curves": False}, "device": "cpu",
         "deterministic": False, "cuda_graphs": False, "keep_model": False,
     }  # fmt: skip
-    known = {*recipe, "class_weight"}  # which a recipe without it lacks
+    known = {*recipe, "class_weight", "last_layers"}  # some of which a recipe without them lacks
     params |= {key: settings.pop(key) for key in [*settings] if key not in known}
     recipe |= settings
     if recipe["method"] == "lora":

@@ -26,6 +26,9 @@ from seedbed.data.audit import COLUMNS as AUDIT
 from seedbed.data.bags_of_sizes import BAG_COLUMNS
 from seedbed.data.bags_of_sizes import COLUMNS as PREDICTION_COLUMNS
 from seedbed.data.duplicates import COLUMNS as DUPLICATES
+from seedbed.data.probes import ACCURACY_COLUMNS as PROBE_ACCURACY
+from seedbed.data.probes import COLUMNS as PROBE
+from seedbed.data.probes import TABLE_COLUMNS as PROBES
 from seedbed.models.parameters import COLUMNS as PARAMETERS
 from seedbed.training.adapter_parameters import COLUMNS as TRAINABLE
 
@@ -70,6 +73,9 @@ def tables() -> dict[str, Table]:
         "bag_of_words": Table(BASELINE_COLUMNS),
         "bags_of_sizes": Table(BAG_COLUMNS),
         "bag_predictions": Table((*PREDICTION_COLUMNS, "probability_CLASS")),
+        "probe": Table(PROBE),
+        "probe_accuracy": Table(PROBE_ACCURACY),
+        "probes": Table(PROBES),
         "parameters": Table(PARAMETERS),
     }
 

@@ -121,6 +121,9 @@ MAX_KEPT = 640 * 2**20
 ROUNDING = 1e-6
 # Which methods are compared, and which of two is subtracted.
 METHOD_PAIRS = (
+    ("bitfit", "full"),
+    ("last_layers", "full"),
+    ("head", "full"),
     ("lora", "full"),
     ("qlora", "full"),
     ("qlora", "lora"),

@@ -56,6 +56,7 @@ def stages(plan: Plan) -> dict[str, Any]:
             plan.config["checks"],
             plan.asked_of_models(),
             plan.adapter_recipes(),
+            plan.freezing,
             plan.head_size,
             plan.sizes,
         ],

@@ -22,7 +22,8 @@ from seedbed.core.model_formats import MODEL_FORMATS
 from seedbed.core.recipes import ALL, SIZE, declared, without_size
 from seedbed.core.run_folder import bags_folder, batch_file, seeds_of_folder, subset_file
 from seedbed.core.splits import SPLITS
-from seedbed.core.tasks import TASKS, task_of
+from seedbed.core.states import FOLDER, PATTERN, SUFFIX, EncoderOfStates
+from seedbed.core.tasks import CLASSES, TASKS, task_of
 from seedbed.sources.locations import candidates, local_files, local_path
 
 UNTRACKED = ("training_checkpoints", "gpus", "batches")  # keys that do not change numbers
@@ -86,8 +87,16 @@ class Plan:
             "cuda_graphs": self.config["cuda_graphs"],
             "keep_model": self.config["keep_model"],
             **self._packing(run),
+            **self._states(run),
             **self.batching.params(self._batches[run.batch]),
         }
+
+    def _states(self, run: Run) -> dict[str, str]:
+        """The name of the states that a run is trained on; other runs have no such key."""
+        if not METHODS[run.method].reads_states:
+            return {}
+        recipe = self.config["recipes"][run.recipe]
+        return {"states": EncoderOfStates.of(run.init, run.init_seed, recipe).name}
 
     def _packing(self, run: Run) -> dict[str, bool]:
         """Whether graphs of a run take packed batches: the kernel that they need is for half precision.
@@ -96,7 +105,8 @@ class Plan:
         """
         precision = self.config["recipes"][run.recipe]["precision"]
         graphed = self.config["cuda_graphs"] and self.task.cuda_graphs and not self.config["fused_seeds"]
-        packed = graphed and precision == "bfloat16" and run.framework == "transformers"
+        encodes = not METHODS[run.method].reads_states
+        packed = graphed and encodes and precision == "bfloat16" and run.framework == "transformers"
         return {"packed": True} if packed else {}
 
     def _find_run(self, framework: str, wildcards: Any) -> Run:
@@ -179,6 +189,49 @@ class Plan:
         batch = self._find_run(framework, wildcards).batch
         return [str(batch_file(Path(self.experiment_folder), batch))]
 
+    # --- states of encoders, on which heads are trained ---
+
+    def fairseq_states(self, wildcards: Any) -> list[str]:
+        """The states that a run is trained on; none of a run that encodes its texts itself."""
+        return self._states_of([self._find_run("fairseq", wildcards)])
+
+    def transformers_states(self, wildcards: Any) -> list[str]:
+        """The states that a run is trained on; none of a run that encodes its texts itself."""
+        return self._states_of([self._find_run("transformers", wildcards)])
+
+    def fairseq_batch_states(self, wildcards: Any) -> list[str]:
+        """The states that runs of a batch are trained on."""
+        return self._states_of(self._find_batch("fairseq", wildcards))
+
+    def transformers_batch_states(self, wildcards: Any) -> list[str]:
+        """The states that runs of a batch are trained on."""
+        return self._states_of(self._find_batch("transformers", wildcards))
+
+    def _states_of(self, runs: list[Run]) -> list[str]:
+        paths = (
+            f"{self.results}/data/{run.dataset}/{run.model}/{FOLDER}/{name}{SUFFIX}"
+            for run in runs
+            for name in self._states(run).values()
+        )
+        return list(dict.fromkeys(paths))
+
+    def probes(self, wildcards: Any) -> list[str]:
+        """The accuracies of probes of each dataset and model, of texts as long as the recipes take them.
+
+        Raises:
+            SeedbedError: the task has no classes.
+        """
+        if self.task.outputs != CLASSES:
+            raise SeedbedError(
+                "probes are for classification only",
+                where="probes; config, grid.datasets",
+                found=f"the task {self.task.name}",
+                hint="ask for the experiment's other results",
+            )
+        recipes = (self.config["recipes"][name] for name in self.config["grid"]["recipes"])
+        names = dict.fromkeys(EncoderOfStates.of("pretrained", 0, recipe).name for recipe in recipes)
+        return [path for name in names for path in self.per_pair(f"probes/{name}_accuracy.csv")]
+
     # --- resources of jobs; memory and time grow with each attempt ---
 
     @property
@@ -219,8 +272,8 @@ class Plan:
 
     @property
     def trainable_table(self) -> list[str]:
-        """The table of trainable parameters; empty for experiments without adapters."""
-        return [f"{self.experiment_folder}/trainable_parameters.csv"] if self.adapters else []
+        """The table of trainable parameters; empty for experiments that train all weights."""
+        return [f"{self.experiment_folder}/trainable_parameters.csv"] if self.freezing else []
 
     def source_files(self, wildcards: Any) -> list[str]:
         """The files at a source's local locations, so that Snakemake notices changes.
@@ -389,15 +442,17 @@ class Plan:
         return {name: block["label_names"] for name, block in blocks.items() if "label_names" in block}
 
     @property
-    def adapters(self) -> dict[str, dict[str, Any]]:
-        """The settings that determine the trained parameters, for each recipe with an adapter."""
-        keys = ("method", "lora", "quantization", "frozen_dtype")
-        recipes = ((name, self.config["recipes"][name]) for name in self.config["grid"]["recipes"])
-        return {
-            name: canonical({key: recipe[key] for key in keys if key in recipe})
-            for name, recipe in recipes
-            if METHODS[recipe["method"]].has_adapter
-        }
+    def freezing(self) -> dict[str, dict[str, Any]]:
+        """The settings that determine the trained parameters, for each recipe that freezes weights."""
+        of_adapters = ("method", "lora", "quantization", "frozen_dtype")
+        found = {}
+        for name in self.config["grid"]["recipes"]:
+            recipe = self.config["recipes"][name]
+            method = METHODS[recipe["method"]]
+            keys = ("method", "family", *method.settings) if method.trains_part else of_adapters
+            if method.freezes:
+                found[name] = canonical({key: recipe[key] for key in keys if key in recipe})
+        return found
 
     @property
     def head_size(self) -> int | None:
@@ -431,19 +486,23 @@ class Plan:
 
     def adapter_recipes(self) -> dict[str, dict[str, Any]]:
         """The grid's recipes with an adapter."""
-        return {name: canonical(self.config["recipes"][name]) for name in self.adapters}
+        recipes = ((name, self.config["recipes"][name]) for name in self.config["grid"]["recipes"])
+        return {name: canonical(recipe) for name, recipe in recipes if METHODS[recipe["method"]].has_adapter}
 
     # --- wildcards ---
 
     def pattern(self, kind: str, of: str | None = None) -> str:
         """A regular expression that matches exactly the defined names of a kind.
 
-        For seeds it matches any name: Snakemake searches it for every path, which is slow with thousands of
-        names, and `_find_run` refuses runs outside the grid. `of` limits it to datasets or models of tasks
-        with this kind of outputs or models, so that rules of two kinds never match the same path.
+        For seeds and states it matches any name: Snakemake searches it for every path, which is slow with
+        thousands of names, and `_find_run` refuses runs outside the grid. `of` limits it to datasets or
+        models of tasks with this kind of outputs or models, so that rules of two kinds never match the same
+        path.
         """
         if kind == "seeds":
             return r"seed\d+(-\d+)?"
+        if kind == "states":
+            return PATTERN
         blocks = self.config[kind]
         names = [name for name in blocks if of in (None, *self._kinds_of(kind, blocks[name]))]
         return "|".join(map(re.escape, names)) or r"(?!)"  # which matches nothing

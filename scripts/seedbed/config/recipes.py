@@ -189,7 +189,7 @@ def _check_method(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> 
         )
     if not {*method.frameworks} & {*config["grid"]["frameworks"]}:
         raise SeedbedError(
-            f"recipe {name!r}: {method.name} needs Transformers, since fairseq trains all weights",
+            f"recipe {name!r}: {method.name} needs Transformers, since fairseq has no adapters",
             where=f"config, grid.frameworks; recipes.{recipe['family']}.method",
             found=config["grid"]["frameworks"],
             hint=f"add {' or '.join(method.frameworks)} to grid.frameworks",

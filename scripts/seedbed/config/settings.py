@@ -783,7 +783,10 @@ class Recipe(Block):
         "full: all weights are trained. lora: the weights are frozen, and small low-rank matrices beside "
         "some of them are trained (Hu et al., 2021); Transformers only. qlora: lora with the frozen weights "
         "in 4 bits (Dettmers et al., 2023); generation only. none: the model is evaluated without "
-        "training; generation only.",
+        "training; generation only. bitfit: only the biases and the head are trained (Ben Zaken et al., "
+        "2022). last_layers: only the last layers of the encoder and the head are trained. head: only the "
+        "head is trained, on states of the encoder that are computed once, without dropout. These three are "
+        "not for generation.",
     )
     epochs: Count = key(5, "Passes over the training split.", unit="epochs")
     min_updates: NonNegativeWhole = key(
@@ -856,6 +859,11 @@ class Recipe(Block):
         "float32",
         "Type of the frozen weights (lora; in qlora, of those not in 4 bits): float32 is exact, bfloat16 and "
         "float16 halve their memory. Trained weights are in float32.",
+    )
+    last_layers: Count = key(
+        1,
+        "Number of the encoder's last layers that are trained, with a norm after them (method last_layers).",
+        unit="layers",
     )
     gradient_checkpointing: Switch = key(
         False,

@@ -28,7 +28,7 @@ FLOAT32 = 4  # bytes
 MIB = 2**20
 MAX_TOLD = 12  # comparisons in sentences; more are counted
 # keys of a recipe that say which it is, or that belong to its method; and those of them that adapters share
-OF_METHODS = {"family", "swept", "sweep", "method", "quantization", "lora", "frozen_dtype"}
+OF_METHODS = {"family", "swept", "sweep", "method", "quantization", "lora", "frozen_dtype", "last_layers"}
 OF_ADAPTERS = {"lora", "frozen_dtype"}
 FEW_QUESTIONS, FEW_TEXTS = 30, 10  # fewer in a test set are warned of
 SHORTEST = 5  # seconds; of less no relative difference is told, as starting up and noise are much of it

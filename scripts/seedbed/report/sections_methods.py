@@ -7,6 +7,7 @@ from typing import Any
 from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.table_rows import RunRow, SummaryRow
 from seedbed.core.files import read_jsonl, read_rows
+from seedbed.core.methods import ADAPTERS, PARTIAL
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, join, percent, recipe_text
@@ -145,11 +146,16 @@ def _group_of(row: SummaryRow) -> tuple[str, ...]:
 
 
 def trainable_section(experiment: Experiment, sources: Sources) -> list[Block]:
-    """What the adapters train: by formula, and as counted; left out where no recipe has an adapter."""
+    """What recipes train that freeze weights: by formula, and as counted; left out where there are none."""
     rows = sources.trainable
     if not rows:
         return []
-    blocks: list[Block] = [heading("trainable"), Paragraph(WORDS.say("adapters_note"))]
+    methods = {row["method"] for row in rows}
+    blocks: list[Block] = [heading("trained_parts" if methods.intersection(PARTIAL) else "trainable")]
+    if methods.intersection(ADAPTERS):
+        blocks.append(Paragraph(WORDS.say("adapters_note")))
+    if methods.intersection(PARTIAL):
+        blocks.append(Paragraph(WORDS.say("parts_note")))
     packed = [row for row in rows if WRONG in row["component"]]
     if packed:
         blocks.append(Paragraph(_packed_text(rows, packed)))

@@ -7,6 +7,7 @@ from typing import Any
 from seedbed.analysis.experiment import Experiment
 from seedbed.core import wording
 from seedbed.core.files import write_json, write_text
+from seedbed.core.methods import PARTIAL
 from seedbed.core.words import code
 from seedbed.report import method_comparisons, sections_accuracy, sections_data
 from seedbed.report.documents.blocks import Block, Bullets, Heading, Table, cell_text, plain_text
@@ -83,14 +84,18 @@ def question(experiment: Experiment) -> str:
     task = experiment.task
     families = {row["family"] for row in experiment.contrasts}
     if "method" in families and "init" not in families and not method_comparisons.leads(experiment):
-        return wording.data("report/titles")["question_of_methods"]
+        partly = any(run.method in PARTIAL for run in experiment.runs)
+        return wording.data("report/titles")["question_of_parts" if partly else "question_of_methods"]
     return task.words.question
 
 
 def _file_section(experiment: Experiment, sources: Sources) -> Sequence[Block]:
     files = wording.data("report/files") | experiment.task.files
-    lacking = set() if sources.trainable else {"trainable_parameters.csv"}
+    if not sources.trainable:
+        del files["trainable_parameters.csv"]
+    elif any(row["method"] in PARTIAL for row in sources.trainable):
+        files["trainable_parameters.csv"] = wording.data("report/titles")["file_of_parts"]
     if not any(row.train_size for row in experiment.summary):
-        lacking |= {"learning_curves.csv", "label_worth.csv"}
-    items = [f"[{name}]({name}): {text}" for name, text in files.items() if text and name not in lacking]
+        del files["learning_curves.csv"], files["label_worth.csv"]
+    items = [f"[{name}]({name}): {text}" for name, text in files.items() if text]
     return [heading("files"), Bullets(items)]

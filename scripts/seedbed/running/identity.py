@@ -64,12 +64,19 @@ SHARED = {
 # fields of a task that may change a number; the others are words and files
 TRAINED = ("name", "outputs", "metrics", "selection", "tie_break", "final")
 ADAPTER = {"adapters": "training/adapters.py", "merging": "training/merging.py"}
+PART = {
+    "partial": "training/partial.py",
+    "states": "training/states.py",
+    "states_file": "data/states.py",
+}
 # kinds of runs that are planned
 KINDS = (
     "fairseq classification", "transformers classification", "transformers classification adapter",
     "transformers generation", "transformers generation adapter", "fused classification",
     "transformers multilabel", "transformers multilabel adapter",
     "fairseq regression", "transformers regression", "transformers regression adapter",
+    "fairseq classification part", "transformers classification part", "transformers multilabel part",
+    "fairseq regression part", "transformers regression part",
 )  # fmt: skip
 
 
@@ -87,15 +94,16 @@ def of(run: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
 
 def kind_of(run: Mapping[str, Any]) -> str:
     """One of `KINDS`."""
-    return " ".join(
-        (trainers.of(run).name, run["task"], *(["adapter"] if METHODS[run["method"]].has_adapter else []))
-    )
+    method = METHODS[run["method"]]
+    frozen = ["adapter"] * method.has_adapter + ["part"] * method.trains_part
+    return " ".join((trainers.of(run).name, run["task"], *frozen))
 
 
 def modules_of(kind: str) -> dict[str, str]:
     """The modules that may change a number of a kind of run: paths below the library by logical name."""
-    trainer, task, *adapter = kind.split()
-    return SHARED | trainers.named(trainer, task).code | (ADAPTER if adapter else {})
+    trainer, task, *frozen = kind.split()
+    of_frozen = {"adapter": ADAPTER, "part": PART}
+    return SHARED | trainers.named(trainer, task).code | (of_frozen[frozen[0]] if frozen else {})
 
 
 @functools.cache

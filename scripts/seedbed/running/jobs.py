@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from seedbed.core import checksums, files
+from seedbed.core import checksums, files, states
 from seedbed.core.methods import METHODS, Method
 from seedbed.core.recipes import train_size
 from seedbed.core.run_folder import RunFolder, experiment_of_batch, name_of, subset_file
@@ -82,6 +82,13 @@ class Job:
         return METHODS[self.run["method"]]
 
     @property
+    def states(self) -> Path | None:
+        """The states of the encoder that the run is trained on; None if it encodes its texts itself."""
+        if "states" not in self.run:
+            return None
+        return self.tokens.parent / states.FOLDER / f"{self.run['states']}{states.SUFFIX}"
+
+    @property
     def trainer(self) -> Trainer:
         """The run's trainer."""
         return trainers.of(self.run)
@@ -137,6 +144,8 @@ class Job:
         yield "model", self.model
         if self.subset:
             yield "subset", self.subset
+        if self.states:
+            yield "states", self.states
         names = IDENTITY_FILES + self.task.files_read
         for name, folder in (("weights", self.weights), ("binarized", self.binarized)):
             for path in sorted(folder.rglob("*")) if folder else ():

@@ -60,6 +60,7 @@ FAIRSEQ = Trainer(
         "adam": "training/fairseq/adam.py",
         "composition": "training/fairseq/composition.py",
         "launcher": "models/fairseq_launcher.py",
+        "fairseq_layout": "training/fairseq/layout.py",
         "fairseq_packed": "training/fairseq/packed.py",
         "resuming": "training/fairseq/resuming.py",
         "seedbed_plugin": "training/fairseq/seedbed_plugin/__init__.py",
@@ -74,6 +75,7 @@ ENCODERS = Trainer(
     | TRANSFORMERS
     | {
         "initial_encoders": "training/initial_encoders.py",
+        "on_states": "training/transformers/on_states.py",
         "transformers_packed": "training/transformers/packed_batches.py",
         "transformers_trainer": "training/transformers/classifier.py",
     },

@@ -29,6 +29,8 @@ from seedbed.core.files import write_rows
 from seedbed.core.methods import METHODS
 from seedbed.core.tasks import CAUSAL, TASKS
 from seedbed.models.auto_classifiers import head_modules, is_auto
+from seedbed.training import partial
+from seedbed.training.partial import Part
 
 COLUMNS = ("model", "recipe", "method", "component", "modules", "formula", "expected", "counted")
 TRAINABLE, TOTAL = "trainable", "total"
@@ -43,16 +45,6 @@ ADDED = {
     "lora_A", "lora_B", "lora_embedding_A", "lora_embedding_B", "lora_magnitude_vector", "modules_to_save",
 }  # fmt: skip
 WRAPPED = ("base_layer", "original_module")
-
-
-class Part(NamedTuple):
-    """A group of an adapter's trained parameters: name, number of modules, formula, and numbers."""
-
-    component: str
-    modules: int
-    formula: str
-    expected: int
-    counted: int
 
 
 # --- attaching ---
@@ -162,7 +154,9 @@ def without_deprecation() -> Iterator[None]:
 # --- counting ---
 
 
-def describe(model: Any, method: str, lora: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def describe(
+    model: Any, method: str, lora: Mapping[str, Any] | None = None, groups: Sequence[Part] = ()
+) -> dict[str, Any]:
     """A model's parameters for run.json: counted, expected, and peft's count.
 
     `total` includes the adapter and the copies that peft trains beside the frozen originals. Tied weights
@@ -170,8 +164,9 @@ def describe(model: Any, method: str, lora: Mapping[str, Any] | None = None) -> 
 
     Args:
         model: a torch module; for lora and qlora, the PeftModel.
-        method: of the recipe: full, lora, qlora or none.
+        method: of the recipe.
         lora: the recipe's `lora`, for lora and qlora.
+        groups: what a method that trains a part of the weights trains (`partial.groups`).
 
     Returns:
         "trainable", "total", "expected_trainable", and "peft": {"trainable", "total"} or None without an
@@ -181,13 +176,13 @@ def describe(model: Any, method: str, lora: Mapping[str, Any] | None = None) -> 
         SeedbedError: count, formula and peft's count differ.
     """
     chosen = METHODS[method]
-    parts = _parts(model, lora) if chosen.has_adapter else []
-    if chosen.has_adapter:
+    parts = _parts(model, lora) if chosen.has_adapter else groups
+    if chosen.freezes:
         expected = sum(part.expected for part in parts)
-        added = expected - sum(part.expected for part in parts if part.component in BIASES.values())
     else:
         expected = _all_trained(model) if chosen.trains else 0
-        added = 0
+    own = sum(part.expected for part in parts if part.component in BIASES.values())
+    added = expected - own if chosen.has_adapter else 0
     trainable, total = count(model)
     if not chosen.trains:
         trainable = 0  # no optimizer ever sees them
@@ -222,7 +217,8 @@ def tabulate(
         labels: number of classes, if the task has any.
 
     Raises:
-        SeedbedError: the model lacks a target; count, formula and peft's count differ.
+        SeedbedError: the model lacks a target, or weights that the method trains; count, formula and peft's
+            count differ.
     """
     return [
         {"model": model, "recipe": name, "method": recipe["method"], **row}
@@ -256,11 +252,16 @@ def _rows(
     method, lora = METHODS[recipe["method"]], recipe.get("lora")
     model = without_values(folder, task, labels)
     packed = _packed_total(model) if method.is_quantized else None
-    rows = []
+    parts: list[Part] = []
     if method.has_adapter:
         model = attach(model, lora, where, called)
-        rows = [part._asdict() for part in _parts(model, lora)]
-    numbers = describe(model, method.name, lora)
+        parts = _parts(model, lora)
+    elif method.trains_part:
+        layout = partial.layout_of(model)
+        partial.freeze(model, layout, recipe, called)
+        parts = partial.groups(model, layout, recipe)
+    rows = [part._asdict() for part in parts]
+    numbers = describe(model, method.name, lora, parts)
     formula = "sum of the rows above" if rows else ("all weights" if method.trains else "nothing")
     rows.append(_row(TRAINABLE, formula, numbers["expected_trainable"], numbers[TRAINABLE]))
     added = numbers[TOTAL] - _plain_total(model)

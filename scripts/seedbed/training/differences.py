@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from seedbed.running.jobs import Job
+
 Difference = dict[str, Any]
 
 
@@ -32,6 +34,16 @@ def of_fairseq(settings: Mapping[str, Any]) -> list[Difference]:
         done = "float16 weights with a float32 master copy"
         found.append(difference("precision", "float16", done))
     return found
+
+
+def of_states(job: Job) -> list[Difference]:
+    """Differences of a run from its recipe because its encoder's states are computed once."""
+    if job.states is None:
+        return []
+    dropouts = ("dropout", "attention_dropout", "activation_dropout")
+    asked = {key: job.settings[key] for key in dropouts if job.settings[key] > 0}
+    done = "0 in the encoder, whose states are computed once"
+    return [difference(key, value, done) for key, value in asked.items()]
 
 
 def of_transformers(settings: Mapping[str, Any], own: Iterable[Difference] | None = None) -> list[Difference]:

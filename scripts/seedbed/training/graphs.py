@@ -24,10 +24,12 @@ Step = Callable[[Tensors], tuple[torch.Tensor, ...]]
 def are_used(run: Mapping[str, Any], device: torch.device) -> bool:
     """Whether a run's updates are captured: for classifiers on a GPU, if the run asks for it.
 
-    float16 is excluded, since the scale of its loss changes between updates.
+    float16 is excluded, since the scale of its loss changes between updates; so is a head on given states,
+    which is a handful of kernels.
     """
     can_be = TASKS[run["task"]].cuda_graphs and run["settings"]["precision"] != "float16"
-    return run["cuda_graphs"] and can_be and device.type == "cuda"
+    encodes = "states" not in run
+    return run["cuda_graphs"] and can_be and encodes and device.type == "cuda"
 
 
 def are_packed(run: Mapping[str, Any]) -> bool:

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from seedbed.running.jobs import Job
-from seedbed.training import initial_models
+from seedbed.training import initial_models, partial
+from seedbed.training.partial import Part
 
 
 class Full:
@@ -39,6 +40,10 @@ class Full:
         """
         return initial_models.build_base(self.job.weights, self.job.run)
 
+    def groups(self, model: Any) -> list[Part]:
+        """What the method trains of the model's own weights, if it trains a part of them."""
+        return []
+
     def inner(self, model: Any) -> Any:
         """Transformers' model, without peft's wrapper."""
         return model
@@ -60,6 +65,40 @@ class Untrained(Full):
     def causal_model(self, device: torch.device) -> torch.nn.Module:
         """The model of `Full`, frozen."""
         return super().causal_model(device).requires_grad_(False)
+
+
+class Partial(Full):
+    """A part of the weights of a classifier is trained: see `partial`."""
+
+    def classifier(self) -> torch.nn.Module:
+        """As of `Full`, with frozen weights.
+
+        Raises:
+            SeedbedError: the model lacks the weights that the method trains.
+        """
+        model = super().classifier()
+        partial.freeze(model, partial.layout_of(model), self.job.settings)
+        return model
+
+    def groups(self, model: Any) -> list[Part]:
+        """What the method trains."""
+        return partial.groups(model, partial.layout_of(model), self.job.settings)
+
+    def write_model(self, folder: Path, model: Any, ready: Path) -> None:
+        """Write the whole model, frozen weights among it."""
+        from seedbed.training import results
+
+        results.write_weights(folder, model.state_dict())
+
+
+class Head(Partial):
+    """The head is trained on states of the encoder."""
+
+    def write_model(self, folder: Path, model: Any, ready: Path) -> None:
+        """Write the initial model with the trained head."""
+        whole = self.classifier()
+        whole.load_state_dict(model.state_dict(), strict=False)
+        super().write_model(folder, whole, ready)
 
 
 class Adapter(Full):
@@ -110,7 +149,15 @@ class Quantized(Adapter):
         return self._adapted(initial_models.build_quantized(self.job, device))
 
 
-TRAINING = {"full": Full, "lora": Adapter, "qlora": Quantized, "none": Untrained}
+TRAINING = {
+    "full": Full,
+    "bitfit": Partial,
+    "last_layers": Partial,
+    "head": Head,
+    "lora": Adapter,
+    "qlora": Quantized,
+    "none": Untrained,
+}
 
 
 def of(job: Job) -> Full:

@@ -257,7 +257,7 @@ class Recorder:
     def usage(self) -> dict[str, Any]:
         """Time, speed, memory, energy and stops for run.json, summed over all processes of the run.
 
-        A run without training has no speed.
+        A run without training has no speed, and a head on states none in tokens.
         """
         seconds = {
             phase: self.clock.seconds.get(phase, 0.0) for phase in ("start_up", "train", "evaluate", "write")
@@ -266,7 +266,7 @@ class Recorder:
         return {
             "seconds": {phase: round(value, 3) for phase, value in seconds.items()},
             "samples_per_second": self.examples_seen / seconds["train"] if self.examples_seen else None,
-            "tokens_per_second": self.real_tokens / seconds["train"] if self.examples_seen else None,
+            "tokens_per_second": self.real_tokens / seconds["train"] if self.real_tokens else None,
             "padding_share": 1 - self.real_tokens / self.padded_tokens if self.padded_tokens else None,
             "peak_memory_mib": round(self._peak_memory(), 1),
             "energy_joules": self._energy(),

@@ -52,24 +52,40 @@ class Split:
 
 
 def read_splits(job: Job) -> dict[str, Split]:
-    """Token ids of the three splits, cut to the recipe's longest input; special tokens stay.
+    """Token ids of the three splits of a run; see `read_tokens`.
 
     Of a recipe of a size, train has the first texts of the order that the data seed draws.
+    """
+    return read_tokens(job.tokens, job.model, job.settings, subsets.of(job))
+
+
+def read_tokens(
+    tokens: Path, definition: Path, settings: Mapping[str, Any], chosen: Collection[str] | None = None
+) -> dict[str, Split]:
+    """Token ids of the three splits, cut to the recipe's longest input; special tokens stay.
 
     A model without a limit needs the recipe's; the rule check_limits refuses a recipe without.
+
+    Args:
+        tokens: folder of the token ids.
+        definition: model.json of the model.
+        settings: `max_positions` and `family` of the recipe.
+        chosen: ids of the training texts that are taken; None: all.
+
+    Raises:
+        SeedbedError: the recipe asks for longer inputs than the model has positions.
     """
-    model = files.read_json(job.model)
+    model = files.read_json(definition)
     model_limit, ending = model["max_positions"], model.get("ending", [EOS])
-    limit = job.settings["max_positions"] or model_limit
+    limit = settings["max_positions"] or model_limit
     if model_limit is not None and limit > model_limit:
         raise SeedbedError(
             "the recipe's max_positions exceeds the model's positions",
-            where=f"config, recipes.{declared(job.settings)}.max_positions",
+            where=f"config, recipes.{declared(settings)}.max_positions",
             found=limit,
             hint=f"give at most {model_limit}, or null",
         )
-    paths = {split: job.tokens / f"{split}.jsonl" for split in ("train", *PREDICTED)}
-    chosen = subsets.of(job)
+    paths = {split: tokens / f"{split}.jsonl" for split in ("train", *PREDICTED)}
     return {
         split: _read_split(path, limit, ending, chosen if split == "train" else None)
         for split, path in paths.items()

@@ -172,11 +172,7 @@ def test_effects_look_at_every_param_of_the_rules():
     params = re.findall(r"^    params:\n((?:^ {8}.*\n)+)", rules, re.MULTILINE)
     looked_at = (ROOT / "scripts/seedbed/config/effects.py").read_text(encoding="utf-8")
     for name in {name for block in params for name in re.findall(r"PLAN\.(\w+)", block)}:
-        own = {
-            "adapters": "adapter_recipes",
-            "config": "canonical(plan.config)",
-            "model_stamp": "source_stamp",
-        }
+        own = {"config": "canonical(plan.config)", "model_stamp": "source_stamp"}
         own |= {"dataset_stamp": "source_stamp", "fairseq_batch_runs": "fairseq_run"}
         own |= {"transformers_batch_runs": "transformers_run", "task": "aggregation()"}
         assert f"plan.{name}" in looked_at or own.get(name, f"plan.{name}") in looked_at, name

@@ -236,15 +236,24 @@ def test_files_that_the_task_has_not_are_no_inputs(questions, raw):
         assert plan.only(other, plan.per_dataset("test.jsonl")) == []
 
 
-def test_the_table_of_trainable_parameters_is_there_for_adapters_alone(questions):
+def test_the_table_of_trainable_parameters_is_there_if_weights_are_frozen(questions):
     plan = Plan(copy.deepcopy(questions))
     assert plan.trainable_table == [f"{plan.experiment_folder}/trainable_parameters.csv"]
-    assert plan.adapters.keys() == {"adapter", "packed"}
+    assert plan.freezing.keys() == {"adapter", "packed"}
     assert plan.head_size is None
     questions["recipes"]["adapter"]["learning_rate"] = 1e-3
-    assert Plan(copy.deepcopy(questions)).adapters == plan.adapters  # it trains the same parameters
+    assert Plan(copy.deepcopy(questions)).freezing == plan.freezing  # it trains the same parameters
     questions["grid"]["recipes"] = ["none", "whole"]
     assert Plan(questions).trainable_table == []
+
+
+def test_the_layers_that_a_recipe_trains_count_for_its_table(raw):
+    raw["recipes"]["demo"] |= {"method": "last_layers", "last_layers": 2}
+    plan = Plan(raw)
+    asked = {"method": "last_layers", "family": "demo", "last_layers": 2}
+    assert plan.freezing == {"demo": asked}
+    assert plan.adapter_recipes() == {}
+    assert {run.framework for run in plan.runs} == {"fairseq", "transformers"}
 
 
 def test_the_heads_of_classifiers_have_the_classes_of_the_dataset(raw):

@@ -159,7 +159,7 @@ def test_what_classification_does_not_use_is_left_out(raw):
 @pytest.mark.parametrize(
     ("recipe", "key", "value", "where", "told"),
     [
-        ("adapter", "method", "lorra", "method", "['full', 'lora', 'qlora', 'none']"),
+        ("adapter", "method", "lorra", "method", "'lora', 'qlora', 'none']"),
         ("adapter", "lora", {"r": 0}, "lora.r", "0 is less than the minimum of 1"),
         ("adapter", "lora", {"rank": 8}, "lora.rank", "unknown configuration key 'rank'"),
         ("adapter", "lora", {"lora_alfa": 8}, "lora.lora_alfa", "did you mean 'lora_alpha'?"),

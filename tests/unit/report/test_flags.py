@@ -39,6 +39,7 @@ UNUSED = (
     "lora",
     "quantization",
     "frozen_dtype",
+    "last_layers",
     "gradient_checkpointing",
     "loss_on",
     "sweep",

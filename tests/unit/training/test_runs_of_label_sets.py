@@ -8,12 +8,12 @@ import pytest
 import torch
 from builders_graphs import captures  # noqa: F401 - a fixture
 from builders_training import SHAPE, SIZES, make_job, make_run, write_inputs
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from sklearn import metrics
 from transformers import AutoConfig, AutoModelForSequenceClassification
 
 from seedbed.core import files
-from seedbed.training import initial_models, packing
+from seedbed.training import initial_models, packing, token_ids
 from seedbed.training.label_sets import Labelling, label_set_metrics
 from seedbed.training.transformers import classifier
 
@@ -136,6 +136,28 @@ def test_an_adapter_learns_its_labels(inputs):
     record = train(job)
     assert record["test"]["micro_f1"] > 0.8  # a constant answer has 0.67
     assert (job.target / "adapter").is_dir()
+
+
+@pytest.mark.parametrize("method", ["bitfit", "last_layers"])
+def test_a_part_of_the_weights_learns_its_labels(inputs, method):
+    job = job_of(inputs, method=method, last_layers=1, learning_rate=0.05, epochs=10, **STILL)
+    record = train(job)
+    assert record["parameters"]["trainable"] < record["parameters"]["total"]
+    with open(job.target / "metrics.csv", encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if (row["split"], row["metric"]) == ("train", "loss")]
+    assert float(rows[-1]["value"]) < float(rows[0]["value"])
+
+
+def test_a_head_learns_labels_from_states(inputs):
+    job = job_of(inputs, method="head", states="random3-sd0.02", epochs=20, **STILL)
+    stored = {}
+    for name, split in token_ids.read_splits(job).items():  # states that tell the labels
+        states = torch.zeros(len(split.labels), 16)
+        states[:, :3] = torch.tensor(split.labels) * 2.0 - 1.0
+        stored |= {f"{name}.first": states, f"{name}.mean": states.clone()}
+    job.states.parent.mkdir()
+    save_file(stored, job.states)
+    assert train(job)["test"]["micro_f1"] == 1
 
 
 def test_a_chosen_metric_selects_the_checkpoint(inputs):

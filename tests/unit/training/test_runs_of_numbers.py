@@ -15,9 +15,11 @@ from scipy import stats
 from transformers import AutoConfig, AutoModelForSequenceClassification
 
 from seedbed.core import files
+from seedbed.core.states import EncoderOfStates
 from seedbed.training import initial_models, merging, objectives
 from seedbed.training.fairseq import trainer as fairseq_trainer
 from seedbed.training.metrics import measure_of
+from seedbed.training.states import write_states
 from seedbed.training.targets import Scale
 from seedbed.training.transformers import classifier
 
@@ -212,3 +214,23 @@ def test_an_encoder_of_any_kind_predicts_numbers_from_padded_texts(tmp_path):
 
     found = numbers_of(job.target / "model", record["targets"], job, load)
     assert found == pytest.approx(predicted(rows), rel=1e-4)
+
+
+HEADS = [("fairseq", "head"), ("transformers", "head")]
+PARTS = [*HEADS, ("fairseq", "last_layers"), ("transformers", "bitfit")]
+
+
+@pytest.mark.parametrize(("framework", "method"), PARTS)
+def test_a_part_of_the_weights_learns_numbers(tmp_path, framework, method):
+    states = {"states": "random3-sd0.02"} if method == "head" else {}
+    job = numbers_job(tmp_path, framework, method=method, last_layers=1, pooler_dropout=0.0, **states)
+    if job.states:
+        encoder, weights = EncoderOfStates.named(states["states"]), tmp_path / "inputs/transformers"
+        write_states(encoder, weights, job.tokens, job.model, job.labels, job.states)
+    TRAINERS[framework].train([job])
+    losses = [float(row["value"]) for row in curve(job, "train", "mse")]
+    assert losses[-1] < losses[0]
+    record, rows = told(job)
+    of_test = [row for row in rows if row["split"] == "test"]
+    errors = [float(row["label"]) - float(row["prediction"]) for row in of_test]
+    assert record["test"]["mse"] == pytest.approx(np.square(errors).mean(), rel=1e-9)

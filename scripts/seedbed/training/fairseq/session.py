@@ -17,13 +17,14 @@ import torch
 from seedbed.core.recipes import is_evaluated
 from seedbed.core.truncation import Pair
 from seedbed.running.jobs import Job
-from seedbed.training import graphs, initialisation, objectives, packing, token_ids
+from seedbed.training import graphs, initialisation, objectives, packing, partial, token_ids
+from seedbed.training.fairseq import layout
 from seedbed.training.graphs import Graphed, Tensors
 from seedbed.training.initialisation import draw_encoder, draw_head
 from seedbed.training.objectives import Objective
+from seedbed.training.partial import Part
 from seedbed.training.progress import Progress
 from seedbed.training.recording import Recorder
-from seedbed.training.token_ids import Split
 
 HEAD = "sentence_classification_head"
 SUBSETS = {"validation": "valid", "test": "test"}  # fairseq's names of the splits
@@ -37,7 +38,7 @@ class Session:
 
     job: Job
     progress: Progress
-    splits: dict[str, Split]
+    splits: dict[str, Any]  # of texts, or of states
     model: Any = None
     trainer: Any = None  # a ResumableTrainer, once fairseq has built it
     step: int = 0  # updates made
@@ -67,7 +68,10 @@ class Session:
         return self.job.weights / "model.pt"
 
     def initialise(self, model: Any) -> None:
-        """Draw the head, and the encoder of a random run; a checkpoint is loaded later, by fairseq."""
+        """Draw the head, and the encoder of a random run, and freeze what the method does not train.
+
+        A checkpoint is loaded later, by fairseq, into the same tensors.
+        """
         self.model = model
         seed, settings = self.job.run["init_seed"], self.job.settings
         if self.job.run["init"] == "random":
@@ -75,8 +79,16 @@ class Session:
             draw_encoder(encoder, seed, settings["random_init_sd"], lambda name: name)
         head = model.classification_heads[HEAD]
         draw_head(head.dense, head.out_proj, seed, settings["head_init"])
+        if self.job.method.trains_part:
+            partial.freeze(model, layout.layout_of(model, HEAD), settings)
 
-    def split_of(self, subset: str) -> Split:
+    def groups(self) -> list[Part]:
+        """What is trained of the model, if it is a part of its weights."""
+        if not self.job.method.trains_part:
+            return []
+        return partial.groups(self.model, layout.layout_of(self.model, HEAD), self.job.settings)
+
+    def split_of(self, subset: str) -> Any:
         """The split of a subset of fairseq."""
         names = {fairseq_name: name for name, fairseq_name in SUBSETS.items()}
         return self.splits[names.get(subset, subset)]
@@ -131,11 +143,26 @@ class Session:
 
     def saw(self, sample: dict[str, Any], logits: torch.Tensor, labels: torch.Tensor, training: bool) -> None:
         """Keep the logits of a batch."""
-        if training:
+        if training and self.job.states:
+            self.recorder.add_batch(logits, labels)  # no tokens are read
+        elif training:
             self.saw_batch(sample["ntokens"], sample["net_input"]["src_tokens"], logits, labels)
         else:
             self._captured.append((sample["id"], logits.detach()))
             self.save_if_due()
+
+    def logits(self, model: Any, sample: dict[str, Any]) -> torch.Tensor:
+        """Logits of a batch of fairseq, (texts, size of the head)."""
+        if self.job.states is None:
+            return model(**sample["net_input"], features_only=True, classification_head_name=HEAD)[0]
+        split = self.splits["train" if model.training else self._pending[0]]
+        return self._of_states(model, split.at(sample["id"].cpu()))
+
+    def _of_states(self, model: Any, chosen: torch.Tensor) -> torch.Tensor:
+        """Logits of texts by the states of their first token, (texts, width)."""
+        head = model.classification_heads[HEAD]
+        # it takes the first token of its input
+        return head(chosen.to(head.dense.weight)[:, None])
 
     def saw_batch(self, real: int, tokens: torch.Tensor, logits: torch.Tensor, labels: torch.Tensor) -> None:
         """Record a training batch; `real` is its number of tokens without padding."""
@@ -204,16 +231,22 @@ class Session:
         return logits
 
     @torch.no_grad()
-    def predict_split(self, split: Split) -> np.ndarray:
+    def predict_split(self, split: Any) -> np.ndarray:
         """Logits of every example, shape (examples, classes), without dropout."""
-        model = self.model.eval()
+        model, size = self.model.eval(), self.job.run["evaluation"]["batch_size"]
+
+        def on_states(chosen: list[int]) -> torch.Tensor:
+            self.save_if_due()
+            return self._of_states(model, split.states[chosen]).float()
+
+        if self.job.states:
+            return token_ids.predict_by_length(on_states, [1] * len(split.labels), size)
 
         def forward(batch: torch.Tensor) -> torch.Tensor:
             self.save_if_due()
             logits, _ = model(src_tokens=batch, features_only=True, classification_head_name=HEAD)
             return logits
 
-        size = self.job.run["evaluation"]["batch_size"]
         return token_ids.predict_logits(forward, split.ids, size, self.recorder.device)
 
 

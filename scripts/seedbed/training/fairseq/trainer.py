@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import os
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ prepare_import()
 import fairseq.dataclass.utils  # noqa: E402
 import fairseq.trainer  # noqa: E402
 import fairseq_cli.train  # noqa: E402
-import torch  # noqa: E402
 from fairseq import checkpoint_utils  # noqa: E402
 
 from seedbed.core import files  # noqa: E402
@@ -23,7 +21,15 @@ from seedbed.core.errors import SeedbedError  # noqa: E402
 from seedbed.core.recipes import EVALUATED_EVERY  # noqa: E402
 from seedbed.core.tasks import CLASSES, VALUES  # noqa: E402
 from seedbed.running.jobs import Job  # noqa: E402
-from seedbed.training import adapter_parameters, differences, hardware, results, token_ids  # noqa: E402
+from seedbed.training import (  # noqa: E402
+    adapter_parameters,
+    differences,
+    hardware,
+    results,
+    states,
+    token_ids,
+)
+from seedbed.training.fairseq import layout  # noqa: E402
 from seedbed.training.fairseq import session as sessions  # noqa: E402
 from seedbed.training.fairseq.composition import compose  # noqa: E402
 from seedbed.training.fairseq.resuming import ResumableTrainer, TrainingOver  # noqa: E402
@@ -47,7 +53,6 @@ def _after_update(_: Any, trainer: ResumableTrainer, *more: Any) -> Any:
 
 
 fairseq_cli.train.validate_and_save = _after_update
-UNUSED = re.compile(r"(^|\.)lm_head\.|\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
 log = logging.getLogger(__name__)
 
 
@@ -71,7 +76,9 @@ def train_run(job: Job) -> None:
             hint="make it again: snakemake --forcerun convert_checkpoint",
         )
     hardware.set_up_torch(job.threads, job.run["deterministic"], job.settings["precision"])
-    splits = token_ids.read_splits(job)
+    splits: dict[str, Any] = dict(token_ids.read_splits(job))
+    if job.states:
+        splits = dict(states.beside(splits, job.states))
     session = Session(job, start(job, len(splits["train"].ids)), splits)
     with sessions.opened(session):
         _train_and_publish(session)
@@ -87,7 +94,7 @@ def _train_and_publish(session: Session) -> None:
     session.model.load_state_dict(recorder.selected.weights)
     session.over = True
     skipped = session.tried - session.step
-    found = differences.of_fairseq(job.settings)
+    found = differences.of_fairseq(job.settings) + differences.of_states(job)
     if skipped and not recorder.diverged:
         done = f"{skipped} skipped, as float16 overflowed"
         found.append({"setting": "updates", "asked": recorder.total_updates, "done": done})
@@ -95,20 +102,12 @@ def _train_and_publish(session: Session) -> None:
         "updates": session.step,
         "differences": found,
         "command": ["fairseq-train", *command],
-        "parameters": adapter_parameters.describe(_used(session.model), job.run["method"]),
+        "parameters": adapter_parameters.describe(
+            layout.used(session.model), job.run["method"], groups=session.groups()
+        ),
     }
     predictor = results.predictor_of(job, session.predict_split)
     results.finish(job, recorder, session.splits, predictor, extra)
-
-
-def _used(model: torch.nn.Module) -> torch.nn.ParameterList:
-    """The parameters for fine-tuning.
-
-    fairseq's model also has the head of pretraining, and fused copies of each layer's weights for inference,
-    which no update changes.
-    """
-    named = model.named_parameters()
-    return torch.nn.ParameterList(weight for name, weight in named if not UNUSED.search(name))
 
 
 def _fairseq_train(command: list[str], session: Session) -> None:

@@ -127,15 +127,15 @@ class RecipeTrainer(Trainer):
     def weights(self) -> dict[str, torch.Tensor]:
         """The weights for training states and the selected checkpoint, not copied.
 
-        For an adapter's run, only the trained weights: the frozen ones are the initial ones.
+        Where weights are frozen, only the trained ones: the frozen ones are the initial ones.
         """
-        if self.keeps_all and not self.job.method.has_adapter:
+        if self.keeps_all and not self.job.method.freezes:
             return self.model.state_dict()
         return {name: weight for name, weight in self.model.named_parameters() if weight.requires_grad}
 
     def load_weights(self, weights: dict[str, torch.Tensor]) -> None:
         """Load weights returned by `weights`."""
-        if self.keeps_all and not self.job.method.has_adapter:
+        if self.keeps_all and not self.job.method.freezes:
             self.model.load_state_dict(weights)
             return
         assert weights.keys() == self.weights().keys(), "other weights are trained than were kept"

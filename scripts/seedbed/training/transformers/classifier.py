@@ -21,15 +21,17 @@ from seedbed.training import (
     objectives,
     packing,
     results,
+    states,
     token_ids,
 )
 from seedbed.training.graphs import Graphed, Tensors
 from seedbed.training.objectives import Objective
 from seedbed.training.packing import Packed, Texts
-from seedbed.training.progress import start
+from seedbed.training.progress import Progress, start
 from seedbed.training.token_ids import Split, Text
 from seedbed.training.transformers import packed_batches
 from seedbed.training.transformers.base_trainer import RecipeTrainer, be_quiet, train_and_select
+from seedbed.training.transformers.on_states import HeadTrainer, without_encoder
 
 log = logging.getLogger(__name__)
 
@@ -51,14 +53,18 @@ def train_run(job: Job) -> None:
     splits = token_ids.read_splits(job)
     progress = start(job, len(splits["train"].ids))
     method = methods.of(job)
-    trainer = Finetuner(job, progress, splits, method.classifier())
+    model = method.classifier()
     # before training, since it may refuse the adapter
-    parameters = adapter_parameters.describe(trainer.model, job.method.name, job.settings.get("lora"))
+    parameters = adapter_parameters.describe(
+        model, job.method.name, job.settings.get("lora"), method.groups(model)
+    )
+    trainer = _trainer(job, progress, splits, model)
     extra = train_and_select(trainer)
     trainer.drop_graphs()
     inner = method.inner(trainer.model)
     own = initial_encoders.differences_of(inner, job.run) if is_auto(inner.config) else None
-    extra |= {"differences": differences.of_transformers(job.settings, own), "parameters": parameters}
+    found = differences.of_transformers(job.settings, own) + differences.of_states(job)
+    extra |= {"differences": found, "parameters": parameters}
     extra |= trainer.batching()
     predictor = results.predictor_of(job, trainer.predict_split)
     extra |= method.save(trainer.model, progress.recorder.ready)
@@ -66,9 +72,17 @@ def train_run(job: Job) -> None:
     def keep_model(folder: Path) -> None:
         method.write_model(folder, trainer.model, progress.recorder.ready)
 
-    # the selected weights are the whole model, unless they are an adapter's
-    keep = keep_model if job.method.has_adapter else None
-    results.finish(job, progress.recorder, splits, predictor, extra, keep)
+    # the selected weights are the whole model, unless others are frozen
+    keep = keep_model if job.method.freezes else None
+    results.finish(job, progress.recorder, trainer.splits, predictor, extra, keep)
+
+
+def _trainer(job: Job, progress: Progress, splits: dict[str, Split], model: Any) -> Any:
+    """The trainer of a run: of the texts, or of the states that an encoder gives them."""
+    if job.states is None:
+        return Finetuner(job, progress, splits, model)
+    encoded = states.beside(splits, job.states, states.kind_of(model))
+    return HeadTrainer(job, progress, encoded, without_encoder(model))
 
 
 class Finetuner(RecipeTrainer):

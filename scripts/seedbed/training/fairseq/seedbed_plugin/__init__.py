@@ -213,9 +213,7 @@ class Criterion(SentencePredictionCriterion):
         self, model: Any, sample: dict[str, Any], reduce: bool = True
     ) -> tuple[Any, int, dict[str, Any]]:
         """Loss summed over the batch, its number of examples, and fairseq's logging output."""
-        logits, _ = model(
-            **sample["net_input"], features_only=True, classification_head_name=self.classification_head_name
-        )
+        logits = session.current().logits(model, sample)
         labels = sample["target"].view(-1)
         session.current().saw(sample, logits, labels, training=model.training)
         loss = session.current().objective.summed(logits.float(), labels)
