@@ -20,6 +20,7 @@ from seedbed.config.validation import as_written, complete
 from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
+from seedbed.core.recipes import DECLARED, SIZE, without_size
 from seedbed.core.rows import CELL
 from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import DEFAULT, TASKS, Task
@@ -81,12 +82,16 @@ def recorded(name: str, runs: Sequence[RunRow], task: Task, settings: Mapping[st
         "datasets": {
             dataset: {"task": task.name, "metric": task.chosen_metric} for dataset in grid["datasets"]
         },
-        "recipes": {
-            run.recipe: {"family": run.recipe_family, "method": run.method, "swept": dict(run.swept)}
-            for run in runs
-        },
+        "recipes": {run.recipe: _recipe(run) for run in runs},
         "statistics": settings,
     }
+
+
+def _recipe(run: RunRow) -> dict[str, Any]:
+    """What a run tells of its resolved recipe; the family of one with a size has the size in its name."""
+    told = {"family": run.recipe_family, "method": run.method, "swept": dict(run.swept)}
+    name = without_size(run.recipe_family, {SIZE: run.train_size})
+    return told if name == run.recipe_family else {**told, DECLARED: name, SIZE: run.train_size}
 
 
 def complete_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
