@@ -62,11 +62,17 @@ def answer(experiment: Experiment, one: Sized) -> str:
 
 def _told(worth: Worth, framework: str) -> Told:
     bounds = (worth.low, worth.high)
-    told = WORDS.say("interval", *map(_number_text, map(known, bounds))) if all(bounds) else ""
-    return Told(framework, _number_text(worth.number), told, worth.no_verdict)
+    told = interval_text(*map(known, bounds)) if all(bounds) else ""
+    return Told(framework, number_text(worth.number), told, worth.no_verdict)
 
 
-def _number_text(number: Number) -> str:
+def interval_text(low: Number, high: Number) -> str:
+    """An interval of numbers of labels: 980 to 1,610."""
+    return WORDS.say("interval", number_text(low), number_text(high))
+
+
+def number_text(number: Number) -> str:
+    """A number of labels, or a bound of it: 1,240, more than 1,800."""
     return " ".join(filter(None, (number.bound, _labels(number))))
 
 
@@ -240,7 +246,7 @@ class _Line:
     def worth(self) -> Cell | None:
         """The number of labels with which random weights reach the checkpoint's score."""
         worth = self._worth
-        return None if worth is None else Cell(_number_text(worth.number), worth.number.labels)
+        return None if worth is None else Cell(number_text(worth.number), worth.number.labels)
 
     @property
     def worth_interval(self) -> Cell | None:
@@ -250,4 +256,4 @@ class _Line:
             return None
         ends = worth.low, worth.high
         copied = (ends[0].labels, ends[1].labels)
-        return Cell(WORDS.say("interval", *map(_number_text, ends)), copied=copied)
+        return Cell(interval_text(*ends), copied=copied)
