@@ -1,8 +1,8 @@
 """
 Aggregation: needs the published files of every run, the duplicates of every dataset, its clusters if it has any, its
-subsets where sizes of training are swept and, for classification, its bag-of-words baseline. Makes the tables of the
-experiment: runs, curves, groups of seeds, differences, diagnostics of predictions and, where sizes of training are
-swept, learning curves and what they are worth in labels.
+bag-of-words baseline unless models write answers, and where sizes of training are swept its subsets and the bags of
+words of each size. Makes the tables of the experiment: runs, curves, groups of seeds, differences, diagnostics of
+predictions and, where sizes of training are swept, learning curves and what they are worth in labels.
 """
 
 
@@ -16,6 +16,7 @@ rule aggregate:
         duplicates=PLAN.per_dataset("duplicates.csv"),
         splits=PLAN.clustered("splits.json"),
         subsets=PLAN.subsets(),
+        bags_of_sizes=PLAN.only("encoder", PLAN.bags_of_sizes()),
     output:
         **{name: table(name) for name in PLAN.size_tables},
         runs=table("runs"),

@@ -61,6 +61,7 @@ rule write_tables:
 rule write_summary:
     """Write the findings of the experiment in plain text."""
     input:
+        **{name: rules.aggregate.output[name] for name in PLAN.size_tables},
         runs=rules.aggregate.output.runs,
         summary=rules.aggregate.output.summary,
         contrasts=rules.aggregate.output.contrasts,
@@ -70,7 +71,6 @@ rule write_summary:
         calibration=rules.aggregate.output.calibration,
         variance=rules.aggregate.output.variance,
         expected_validation=rules.aggregate.output.expected_validation,
-        **{name: rules.aggregate.output[name] for name in PLAN.size_tables},
         run_json=PLAN.per_run("run.json"),
         audit=rules.audit.output.table,
         parity=PLAN.only("encoder", PLAN.per_pair("parity.json", "fairseq")),

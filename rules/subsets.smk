@@ -1,6 +1,7 @@
 """
-Subsets: needs the prepared training split of a dataset. Makes the order of its texts that a data seed draws. A run of a
-size (grid.train_sizes) trains on the first texts of the order, whatever its framework, model and init.
+Subsets: needs the prepared splits of a dataset. Makes the order of its training texts that a data seed draws. A run of
+a size (grid.train_sizes) trains on the first texts of the order, whatever its framework, model and init. So do bags of
+words, the baselines of each size.
 """
 
 
@@ -27,3 +28,34 @@ rule draw_subset:
         runtime=10,  # minutes; 1 s measured for 1,800 reviews
     script:
         "../scripts/draw_subset.py"
+
+
+rule bags_of_sizes:
+    """Train bags of words on the texts that runs of each size and data seed train on, and on all."""
+    input:
+        train="<data>/{dataset}/train.jsonl",
+        validation="<data>/{dataset}/validation.jsonl",
+        test="<data>/{dataset}/test.jsonl",
+        labels="<data>/{dataset}/labels.json",
+        orders=PLAN.subsets_of_dataset,
+    output:
+        bags="<experiment>/bags_of_words/{dataset}/bags.csv",
+        predictions="<experiment>/bags_of_words/{dataset}/predictions.csv",
+    log:
+        "<experiment>/logs/bags_of_sizes/{dataset}.log",
+    benchmark:
+        "<experiment>/benchmarks/bags_of_sizes/{dataset}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.pattern("datasets", "encoder"),
+    conda:
+        "../envs/data.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,  # 320 MB measured for 4,000 reviews
+        runtime=60,  # minutes; 30 s measured for 7 sizes, 5 data seeds and 4,000 reviews
+    params:
+        sizes=PLAN.sizes,
+        data_seeds=PLAN.data_seeds,
+        metric=PLAN.task.selection,
+    script:
+        "../scripts/bags_of_sizes.py"

@@ -20,4 +20,6 @@ tables.aggregate(
     dict(snakemake.output.items()),
     snakemake.input.splits,
     snakemake.input.subsets,
+    # each has two files
+    dict.fromkeys(Path(path).parent for path in snakemake.input.bags_of_sizes),
 )

@@ -20,8 +20,9 @@ from seedbed.config.runs import RUN_KEYS, Run
 from seedbed.core import class_metrics, files
 from seedbed.core.methods import ADAPTERS
 from seedbed.core.rows import read_table
+from seedbed.core.run_folder import bags_folder
 from seedbed.core.tasks import ANSWER_COLUMNS, METRIC_COLUMNS, TASKS
-from seedbed.data import audit, duplicates, subsets
+from seedbed.data import audit, bags_of_sizes, duplicates, subsets
 from seedbed.training.metrics import token_metrics
 
 LEVELS = {"pretrained": 0.79, "random": 0.67}
@@ -64,13 +65,20 @@ class Synthetic:
         names = ("runs", "curves", "summary", "contrasts", *diagnostics.COLUMNS, *self.plan.size_tables)
         return {name: self.experiment / f"{name}.csv" for name in names}
 
+    @property
+    def bags(self) -> list[Path]:
+        """The folders of the bags of words of each size of training."""
+        paths = self.plan.only("encoder", self.plan.bags_of_sizes())
+        return list(dict.fromkeys(Path(path).parent for path in paths))
+
     def aggregate(self) -> dict[str, list[dict[str, Any]]]:
         """Make the tables, and read them."""
         baselines, found = (self.plan.per_dataset(name) for name in ("bag_of_words.csv", "duplicates.csv"))
         baselines = self.plan.only("encoder", baselines)
         splits = self.plan.clustered("splits.json")
-        subsets = self.plan.subsets()
-        tables.aggregate(self.folders, baselines, found, self.plan.reporting(), self.outputs, splits, subsets)
+        subsets, bags = self.plan.subsets(), self.bags
+        reporting = self.plan.reporting()
+        tables.aggregate(self.folders, baselines, found, reporting, self.outputs, splits, subsets, bags)
         return {name: read_table(path) for name, path in self.outputs.items()}
 
 
@@ -141,6 +149,9 @@ def make_experiment(
         }
         _write_dataset(plan.results / "data" / dataset, models, leaked, counts)
     _write_orders(plan)
+    for dataset in datasets if plan.sizes else ():
+        codes = {split: labels_of(dataset, split, size, len(labels), shares) for split, size in sizes.items()}
+        _write_bags(plan, dataset, codes)
     for model in models:
         _write_model(plan.results / "models" / model, model)
     made = Synthetic(plan)
@@ -507,6 +518,31 @@ def _passing_metrics(final, epoch, epochs, untrained, state, split, draw) -> dic
         loss = math.nan
     share = 0.0 if math.isnan(loss) else 0.9 * final["token_accuracy"]
     return {"loss": loss, "perplexity": math.exp(loss), "token_accuracy": share}
+
+
+def _write_bags(plan: Plan, dataset: str, labels: Mapping[str, np.ndarray]) -> None:
+    """Bags of words of each size; the larger the size and the seed, the more examples they get right."""
+    names = plan.shared.classes_of(dataset)
+    keys = [(size, seed) for size in plan.sizes for seed in plan.data_seeds] + [(TRAINING, None)]
+    bags = [
+        {"train_size": size, "data_seed": seed, "features": "words", "setting": "C", "selected": 1.0}
+        for size, seed in keys
+    ]
+    rows = []
+    for size, seed in keys:
+        for split, codes in labels.items():
+            right = round((0.5 + 0.3 * size / TRAINING + 0.01 * (seed or 0)) * len(codes))
+            for index, code in enumerate(codes.tolist()):
+                predicted = code if index < right else (code + 1) % len(names)
+                cells = (size, seed, split, f"{split}-{index}", names[code], names[predicted])
+                rows.append(
+                    dict(zip(bags_of_sizes.COLUMNS, cells, strict=True))
+                    | {f"probability_{name}": 0.4 / (len(names) - 1) for name in names}
+                    | {f"probability_{names[predicted]}": 0.6}
+                )
+    folder = bags_folder(Path(plan.experiment_folder), dataset)
+    files.write_rows(folder / "bags.csv", bags_of_sizes.BAG_COLUMNS, bags)
+    files.write_rows(folder / "predictions.csv", list(rows[0]), rows)
 
 
 def _write_audit(path: Path, datasets: Sequence[str], clusters: Mapping[str, int] | None = None) -> None:

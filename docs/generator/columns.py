@@ -12,6 +12,7 @@ from pathlib import Path
 
 import yaml
 
+from seedbed.analysis.baselines import BASELINE_COLUMNS
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS
 from seedbed.analysis.diagnostics import COLUMNS as DIAGNOSTICS
 from seedbed.analysis.differences import Contrast, Difference
@@ -19,11 +20,12 @@ from seedbed.analysis.label_plan import NEED_COLUMNS, NeedRow
 from seedbed.analysis.label_worth_rows import WORTH_COLUMNS, WorthRow
 from seedbed.analysis.learning_curves import CURVE_COLUMNS, CurveRow
 from seedbed.analysis.table_rows import LEAKLESS, SUMMARY_COLUMNS, RunRow, SummaryRow, run_columns
-from seedbed.analysis.tables import BASELINE_COLUMNS
 from seedbed.config.runs import RUN_KEYS
 from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import ANSWER_COLUMNS, METRIC_COLUMNS, METRICS, TASKS, VALUE_COLUMNS
 from seedbed.data.audit import COLUMNS as AUDIT
+from seedbed.data.bags_of_sizes import BAG_COLUMNS
+from seedbed.data.bags_of_sizes import COLUMNS as PREDICTION_COLUMNS
 from seedbed.data.duplicates import COLUMNS as DUPLICATES
 from seedbed.models.parameters import COLUMNS as PARAMETERS
 from seedbed.training.adapter_parameters import COLUMNS as TRAINABLE
@@ -68,6 +70,8 @@ def tables() -> dict[str, Table]:
         "answers": Table(ANSWER_COLUMNS),
         "duplicates": Table(DUPLICATES),
         "bag_of_words": Table(BASELINE_COLUMNS),
+        "bags_of_sizes": Table(BAG_COLUMNS),
+        "bag_predictions": Table((*PREDICTION_COLUMNS, "probability_CLASS")),
         "parameters": Table(PARAMETERS),
     }
 

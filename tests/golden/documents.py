@@ -29,6 +29,7 @@ from synthetic_label_sets import make_label_sets  # noqa: E402
 from synthetic_values import make_values  # noqa: E402
 
 from seedbed.analysis import comparison  # noqa: E402
+from seedbed.config.runs import Run  # noqa: E402
 from seedbed.report import comparison_document, export, sources  # noqa: E402
 
 COMPARED = {"confidence": 0.95, "replicates": 200, "bootstrap_seed": 0}
@@ -174,9 +175,28 @@ def label_sets(folder: Path) -> Synthetic:
     )
 
 
+def train_sizes(folder: Path) -> Synthetic:
+    """Sizes of training, each with two learning rates; a run collapsed."""
+    sizes = {"train_size=10": 0.1, "train_size=40": 0.05}
+
+    def accuracy(run: Run) -> float:
+        level = {"pretrained": 0.84, "random": 0.76}[run.init] - sizes.get(run.recipe_family[4:], 0.0)
+        return level - 0.02 * (dict(run.swept)["learning_rate"] == 1e-5)
+
+    return make_experiment(
+        folder,
+        accuracy=accuracy,
+        recipe={"sweep": {"learning_rate": [1e-5, 1e-4]}},
+        train_sizes=[10, 40, "all"],
+        seeds=[0, 1, 2],
+        sizes={"validation": 40, "test": 120},
+        collapsed=["reviews/small/fairseq/random/lab.learning_rate=0.0001.train_size=10/seed1"],
+    )
+
+
 EXPERIMENTS: tuple[Callable[[Path], Synthetic], ...] = (
     plain, sweep, two_of_each, one_seed, generation, nothing_learned, crossed, adapters, unbalanced,
-    correlated, numbers, squared, label_sets,
+    correlated, numbers, squared, label_sets, train_sizes,
 )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from seedbed.analysis.predictions import (
     is_alone,
     kept_clusters,
     numbered,
+    of_a_run,
     read_columns,
     read_header,
     split_rows,
@@ -207,7 +208,7 @@ def read_answers(path: str | Path) -> dict[str, CellAnswers]:
     found = {}
     for split, rows in split_rows(table["split"], path).items():
         ids = tuple(texts["example"][rows].tolist())
-        check_unique(ids, split, path)
+        check_unique(ids, of_a_run(split), path)
         answers = texts["answer"][rows]
         found[split] = CellAnswers(
             ids,

@@ -19,10 +19,12 @@ from seedbed.analysis import statistics
 from seedbed.analysis.majority import ROUNDING
 from seedbed.analysis.predictions import (
     CHANCE_OF_ONE_CLASS,
+    OF_A_RUN,
     TIE,
     UNDEFINED_LOSS,
     CellPredictions,
     Counted,
+    Groups,
     bad_predictions,
     categories,
     check_unique,
@@ -34,7 +36,6 @@ from seedbed.analysis.predictions import (
     read_classes,
     read_probabilities,
     scores_of_clusters,
-    split_rows,
     summed_by,
 )
 from seedbed.analysis.table_rows import LEAKLESS
@@ -278,7 +279,9 @@ def as_classes(cells: Mapping[Any, CellLabelSets]) -> dict[Any, CellPredictions]
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-def read_label_sets(path: str | Path, document: Mapping[str, Any]) -> dict[str, CellLabelSets]:
+def read_label_sets(
+    path: str | Path, document: Mapping[str, Any], groups: Groups = OF_A_RUN
+) -> dict[Any, CellLabelSets]:
     """The predictions of one run by split: validation and test, both with at least one example.
 
     Where the logits were not finite, a probability is empty or not a number: whatever the set beside it, that
@@ -287,6 +290,7 @@ def read_label_sets(path: str | Path, document: Mapping[str, Any]) -> dict[str, 
     Args:
         path: a predictions.csv.
         document: the run's run.json, with the names of its labels and its constant answers.
+        groups: see `read_predictions`.
 
     Raises:
         SeedbedError: the file is cut; a column, a cell or a split is missing; a set that is none of the run's
@@ -294,7 +298,7 @@ def read_label_sets(path: str | Path, document: Mapping[str, Any]) -> dict[str, 
             whose probability is below 0.5, or another one whose probability is above.
     """
     names = document["label_names"]
-    table = read_classes(path)
+    table = read_classes(path, groups)
     labels, without = _sets(table["label"], names, path)
     if without.any():
         raise bad_predictions(f"{path}, line {line_of(without)}", "a row without labels")
@@ -308,12 +312,12 @@ def read_label_sets(path: str | Path, document: Mapping[str, Any]) -> dict[str, 
     constants = _constants(document, names, path)
     ids = np.array(table["example"].to_pylist(), dtype=object)
     found = {}
-    for split, rows in split_rows(table["split"], path).items():
+    for group, rows in groups.rows(table, path).items():
         chosen = tuple(ids[rows].tolist())
-        check_unique(chosen, split, path)
+        check_unique(chosen, groups.told(group), path)
         arrays = {"predicted": predicted, "missing": missing, "loss": losses, "loss_error": errors}
-        of_split: dict[str, Any] = {name: array[None, rows] for name, array in arrays.items()}
-        found[split] = CellLabelSets(tuple(names), chosen, labels[rows], constants=constants, **of_split)
+        of_group: dict[str, Any] = {name: array[None, rows] for name, array in arrays.items()}
+        found[group] = CellLabelSets(tuple(names), chosen, labels[rows], constants=constants, **of_group)
     return found
 
 

@@ -50,7 +50,7 @@ FURTHEST = 100
 # why there is no extrapolation
 FEW_SIZES = f"a power law needs {FEWEST_SIZES} sizes"
 NOT_RISING = "the scores do not improve with size"
-NO_FIT = "no power law fits"
+NO_FIT = "no power law fits: the scores do not level off, or do so at once"
 LEVELS_OFF = "the power law levels off before"
 
 Point = Sequence[Candidate]

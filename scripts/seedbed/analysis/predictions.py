@@ -322,7 +322,36 @@ def group_scores(values: np.ndarray, weights: np.ndarray, groups: np.ndarray | N
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-def read_predictions(path: str | Path, names: Sequence[str]) -> dict[str, CellPredictions]:
+@dataclass(frozen=True)
+class Groups:
+    """How the rows of a table of predictions are divided: each group has the examples of one `Cell...`.
+
+    Attributes:
+        columns: those that tell the group, beside those of a run, with their types.
+        rows: maps a table and its path, for errors, to the rows of each group.
+        told: what an example of a group is called in errors.
+    """
+
+    columns: Mapping[str, pa.DataType]
+    rows: Callable[[pa.Table, str | Path], Mapping[Any, np.ndarray]]
+    told: Callable[[Any], str]
+
+
+def _splits_of_a_run(table: pa.Table, path: str | Path) -> dict[str, np.ndarray]:
+    return split_rows(table["split"], path)
+
+
+def of_a_run(split: str) -> str:
+    """What an example of a run's predictions on a split is called in errors."""
+    return f"a {split} example"
+
+
+OF_A_RUN = Groups({}, _splits_of_a_run, of_a_run)
+
+
+def read_predictions(
+    path: str | Path, names: Sequence[str], groups: Groups = OF_A_RUN
+) -> dict[Any, CellPredictions]:
     """The predictions of one run by split: validation and test, both with at least one example.
 
     Where the logits were not finite, a probability is empty or not a number: whatever the class beside it,
@@ -331,13 +360,14 @@ def read_predictions(path: str | Path, names: Sequence[str]) -> dict[str, CellPr
     Args:
         path: a predictions.csv.
         names: the class names of the run.
+        groups: of a table of other predictions than those of one run; the result is then by group.
 
     Raises:
         SeedbedError: the file is cut; a column, a cell or a split is missing; a label that is not in `names`;
             an example that stands twice in its split; a probability outside [0, 1], or probabilities of an
             example that do not sum to 1; a prediction that is not the class of the largest one.
     """
-    table = read_classes(path)
+    table = read_classes(path, groups)
     labels, predicted = (_codes(table[name], names, path) for name in ("label", "prediction"))
     if (labels < 0).any():
         raise bad_predictions(f"{path}, line {line_of(labels < 0)}", "a row without a label")
@@ -349,26 +379,26 @@ def read_predictions(path: str | Path, names: Sequence[str]) -> dict[str, CellPr
     confidence, loss = _confidence_and_loss(probabilities, labels, predicted)
     ids = np.array(table["example"].to_pylist(), dtype=object)
     found = {}
-    for split, rows in split_rows(table["split"], path).items():
+    for group, rows in groups.rows(table, path).items():
         chosen = tuple(ids[rows].tolist())
-        check_unique(chosen, split, path)
+        check_unique(chosen, groups.told(group), path)
         arrays = {"predicted": predicted, "confidence": confidence, "loss": loss}
-        of_split: dict[str, Any] = {name: array[None, rows] for name, array in arrays.items()}
-        found[split] = CellPredictions(tuple(names), chosen, labels[rows], **of_split)
+        of_group: dict[str, Any] = {name: array[None, rows] for name, array in arrays.items()}
+        found[group] = CellPredictions(tuple(names), chosen, labels[rows], **of_group)
     return found
 
 
-def read_classes(path: str | Path) -> pa.Table:
-    """The columns of a predictions.csv with labels, predictions and probabilities.
+def read_classes(path: str | Path, groups: Groups = OF_A_RUN) -> pa.Table:
+    """The columns of a predictions.csv with labels, predictions and probabilities, and those of `groups`.
 
     Raises:
         SeedbedError: the file is cut, or has other columns.
     """
     content, text, header = read_header(path)
     probabilities = [name for name in header if name.startswith(PROBABILITY)]
-    if not probabilities or not set(TEXTS) <= set(header) or len(set(header)) < len(header):
+    if not probabilities or not {*TEXTS, *groups.columns} <= set(header) or len(set(header)) < len(header):
         raise bad_predictions(f"{path}, line 1", f"columns {', '.join(header) or 'none'}")
-    kinds = dict.fromkeys(TEXTS, CATEGORY) | {"example": pa.string()}
+    kinds = dict.fromkeys(TEXTS, CATEGORY) | {"example": pa.string(), **groups.columns}
     return read_columns(path, content, text, kinds | dict.fromkeys(probabilities, pa.float64()))
 
 
@@ -527,7 +557,7 @@ def line_of(rows: np.ndarray) -> int:
     return int(np.argmax(rows)) + 2
 
 
-def check_unique(ids: Sequence[str], split: str, path: str | Path) -> None:
+def check_unique(ids: Sequence[str], told: str, path: str | Path) -> None:
     """Refuse examples of which one stands twice."""
     if len(set(ids)) < len(ids):
         seen: set[str] = set()
@@ -536,7 +566,7 @@ def check_unique(ids: Sequence[str], split: str, path: str | Path) -> None:
                 break
             seen.add(repeated)
         raise SeedbedError(
-            f"a {split} example stands twice among the predictions of a run",
+            f"{told} stands twice among the predictions of one model",
             where=str(path),
             found=repeated,
             hint=HINT,

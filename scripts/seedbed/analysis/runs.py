@@ -7,10 +7,9 @@ must have predicted the same examples, and each accuracy is counted again from t
 import collections
 import csv
 import io
-import itertools
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +19,7 @@ import numpy as np
 from seedbed.analysis import label_sets, statistics
 from seedbed.analysis.answers import CellAnswers
 from seedbed.analysis.majority import not_above_majority
-from seedbed.analysis.outputs import CellOutputs, read_outputs, stack
+from seedbed.analysis.outputs import CellOutputs, first_difference, read_outputs, stack, with_names
 from seedbed.analysis.predictions import CellPredictions, without_leaks
 from seedbed.analysis.records import (
     check_predictions,
@@ -109,7 +108,7 @@ def read_runs(
         folder, dataset = found[run.folder], reporting["datasets"][run.dataset]
         document = read_record(folder / "run.json", run, reporting)
         predictions = read_outputs(folder / "predictions.csv", task, document)
-        predictions = {split: _with_names(table, dataset) for split, table in predictions.items()}
+        predictions = {split: with_names(table, dataset) for split, table in predictions.items()}
         if run.dataset not in peers:
             clustered = _clustered(predictions, clusters.get(run.dataset))
             peers[run.dataset] = _Peers.of(folder, clustered, leaks.get(run.dataset, ()))
@@ -133,15 +132,6 @@ def read_runs(
     for runs in planned.values():
         _check_updates(runs)
     return Runs(rows, _stack_cells(by_cell), curves)
-
-
-def _with_names(table: CellOutputs, dataset: Mapping[str, Any]) -> CellOutputs:
-    """The outputs with the classes' labels, and the names that people read, which a run does not know."""
-    if isinstance(table, label_sets.CellLabelSets):
-        return table.called(dataset["label_names"])
-    if not isinstance(table, CellPredictions) or "label_names" not in dataset:
-        return table
-    return replace(table.called(dataset["label_names"]), class_labels=tuple(dataset["labels"]))
 
 
 def _clustered(
@@ -197,15 +187,13 @@ def _share_examples(
 def _check_examples(
     dataset: str, split: str, first: tuple[Path, CellOutputs], other: tuple[Path, CellOutputs]
 ) -> None:
-    (folder_a, a), (folder_b, b) = first, other
-    if a.same_examples(b):
+    difference = first_difference(first[1], other[1])
+    if difference is None:
         return
-    pairs = itertools.zip_longest(a.told_examples(), b.told_examples())
-    index, (left, right) = next((i, pair) for i, pair in enumerate(pairs) if pair[0] != pair[1])
     raise SeedbedError(
         f"two runs of dataset {dataset!r} were not evaluated on the same {split} examples",
-        where=f"{folder_a}/predictions.csv and {folder_b}/predictions.csv",
-        found=f"{split} example {index + 1}: {left or 'none'}, and {right or 'none'}",
+        where=f"{first[0]}/predictions.csv and {other[0]}/predictions.csv",
+        found=f"{split} {difference}",
         hint="the dataset changed between these runs: remove the older run and let Snakemake make it anew",
     )
 

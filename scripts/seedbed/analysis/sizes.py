@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seedbed.analysis.experiment import Experiment
+from seedbed.analysis.label_worth import MORE
 from seedbed.core.known import known
 from seedbed.core.rows import Row, grouped
 
@@ -79,7 +80,7 @@ class Sized:
         at = {size: [found[size] for found in self.worth.values() if size in found] for size in sizes}
         if any(not one.number.bound for found in at.values() for one in found):
             return max(sizes, key=lambda size: (sum(not one.number.bound for one in at[size]), size))
-        beyond = any(one.number.bound == "more than" for found in at.values() for one in found)
+        beyond = any(one.number.bound == MORE for found in at.values() for one in found)
         return sizes[0] if beyond else sizes[-1]
 
 
@@ -92,12 +93,12 @@ def sized(experiment: Experiment) -> list[Sized]:
     curves = [row for row in experiment.tables.get("learning_curves", ()) if _is_told(experiment, row)]
     worth = [row for row in experiment.tables.get("label_worth", ()) if _is_told(experiment, row)]
     found = []
-    for place, rows in grouped(curves, *PLACE).items():
-        compared = [row for row in worth if _is_of_inits(row) and _place(row) == place]
+    for (dataset, model, recipe), rows in grouped(curves, *PLACE).items():
+        compared = [row for row in worth if _is_of_inits(row) and _place(row) == (dataset, model, recipe)]
         by_framework: dict[str, dict[int, Worth]] = {}
         for row in compared:
             by_framework.setdefault(row["a"].split("/")[0], {})[row["train_size"]] = _worth(row)
-        found.append(Sized(*place, _by_curve(rows), by_framework))
+        found.append(Sized(dataset, model, recipe, _by_curve(rows), by_framework))
     return found
 
 

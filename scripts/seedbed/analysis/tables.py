@@ -1,10 +1,9 @@
 """The tables of an experiment, from its run folders: aggregation, and the summary by groups of seeds."""
 
 import itertools
-import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,24 +15,23 @@ from seedbed.analysis import (
     diagnostics,
     label_worth_rows,
     learning_curves,
-    scored_bags,
     sides,
     spread,
     statistics,
     verdicts,
 )
+from seedbed.analysis.bags_of_sizes import read_bags
+from seedbed.analysis.baselines import Baseline, Baselines, baseline_of, read_baseline
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS, Sides
 from seedbed.analysis.label_sets import CellLabelSets
 from seedbed.analysis.majority import majority_value
 from seedbed.analysis.predictions import UNDEFINED_LOSS
-from seedbed.analysis.runs import read_runs, write_curves
+from seedbed.analysis.runs import Cells, read_runs, write_curves
 from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, write_runs, write_summary
 from seedbed.analysis.values import CellValues
-from seedbed.core import class_metrics
-from seedbed.core.class_metrics import Counts
-from seedbed.core.errors import SeedbedError
 from seedbed.core.known import all_known, known
-from seedbed.core.rows import ANEW, TEST_SETS, grouped, read_csv, write_table
+from seedbed.core.rows import TEST_SETS, grouped, read_csv, write_table
+from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import CLASSES, LABEL_SETS, METRICS, VALUES, Task, task_of
 from seedbed.core.words import bounds_of
 from seedbed.data.clusters import by_example
@@ -45,14 +43,12 @@ V = TypeVar("V")
 
 # means over examples of what is right or wrong
 COUNTED = ("accuracy", "exact_match", "subset_accuracy")
-BASELINE_COLUMNS = ("split", "metric", "value")
 # by a task's outputs: what the answer that needs no text has of a metric
 CONSTANTS: dict[str, Callable[[Any, str], float]] = {
     CLASSES: majority_value,
     LABEL_SETS: CellLabelSets.constant_value,
     VALUES: CellValues.constant_value,
 }
-COUNTS = "counts"  # begins the names of confusion tables in it
 
 
 def aggregate(
@@ -63,6 +59,7 @@ def aggregate(
     outputs: Mapping[str, str | Path],
     splits: Sequence[str | Path] = (),
     subsets: Sequence[str | Path] = (),
+    bags_of_sizes: Sequence[str | Path] = (),
 ) -> None:
     """Write the tables of an experiment.
 
@@ -75,27 +72,28 @@ def aggregate(
             sizes of training are swept learning_curves and label_worth, too.
         splits: .../DATASET/splits.json of each dataset with a column of clusters.
         subsets: .../DATASET/subsets/seedN.csv of each dataset, where sizes of training are swept.
+        bags_of_sizes: .../bags_of_words/DATASET of each dataset, likewise; none of generation.
 
     Raises:
         SeedbedError: runs are missing, contradict their folder or their predictions, or differ in examples; a
             file is cut or holds what it cannot. Then no table has been written.
     """
     leaks = {Path(path).parent.name: leaked_test_examples(read_duplicates(path)) for path in duplicates}
-    bags = {
-        dataset: read_baseline(path, reporting, dataset)
+    baselines: Baselines = {
+        (dataset, None): read_baseline(path, reporting, dataset)
         for path in bag_of_words
         for dataset in [Path(path).parent.name]
     }
-    baselines = {dataset: bag.values for dataset, bag in bags.items()}
     clusters = {Path(path).parent.name: by_example(path) for path in splits}
     training = {Path(path).parent.parent.name: len(read_csv(path, COLUMNS)[1]) for path in subsets}
     found = read_runs(folders, reporting, leaks, clusters, training)
+    baselines |= _of_sizes(bags_of_sizes, found.cells, leaks, reporting)
     summary = summarise(found.rows, baselines, reporting)
     predicted = contrasts.sides_of(found.rows, reporting, found.cells, leaks)
     summary = _with_choices(summary, contrasts.choice_shares(summary, reporting, predicted))
     summary = [_over_seeds_and_examples(row, predicted, reporting["statistics"]) for row in summary]
     summary = [_with_majority(row, predicted) for row in summary]
-    summary = _with_bags(summary, bags)
+    summary = _with_bags(summary, baselines)
     differences = contrasts.contrast(found.rows, summary, reporting, predicted)
     diagnosed = diagnostics.tabulate(found.rows, found.cells["test"], differences, summary, reporting)
     learning = learning_curves.list_curves(summary, reporting)
@@ -110,6 +108,23 @@ def aggregate(
         curve_rows = learning_curves.curve_rows(learning)
         write_table(outputs["learning_curves"], learning_curves.CURVE_COLUMNS, curve_rows)
         write_table(outputs["label_worth"], label_worth_rows.WORTH_COLUMNS, worth)
+
+
+def _of_sizes(
+    folders: Sequence[str | Path],
+    cells: Mapping[str, Cells],
+    leaks: Mapping[str, Collection[str]],
+    reporting: Mapping[str, Any],
+) -> Baselines:
+    """The baselines of the bags of words that were trained on as many texts as runs of each size."""
+    found: Baselines = {}
+    for folder in folders:
+        dataset = Path(folder).name
+        first = next(key for key in cells["test"] if key[0] == dataset)
+        bags = read_bags(folder, reporting, {split: cells[split][first] for split in PREDICTED})
+        for size in (*bags.sizes, *bags.left_out):
+            found[dataset, size] = bags.baseline(size, leaks.get(dataset, ()))
+    return found
 
 
 def _with_choices(summary: Sequence[SummaryRow], shares: Mapping[tuple[str, ...], float]) -> list[SummaryRow]:
@@ -136,134 +151,13 @@ def _with_majority(row: SummaryRow, predicted: Sides) -> SummaryRow:
     return replace(row, majority_share=CONSTANTS[outputs.task.outputs](outputs, row.metric))
 
 
-def _with_bags(summary: Sequence[SummaryRow], bags: Mapping[str, "Baseline"]) -> list[SummaryRow]:
+def _with_bags(summary: Sequence[SummaryRow], baselines: Baselines) -> list[SummaryRow]:
     """The summary with what it says of bags that are not of words."""
-    none = Baseline()
-    found = [bags.get(row.dataset, none) for row in summary]
+    found = [baseline_of(baselines, row) for row in summary]
     return [
         replace(row, bag_of_words_features=bag.features, bag_of_words_left_out=bag.left_out)
         for row, bag in zip(summary, found, strict=True)
     ]
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """A dataset's bag-of-words baseline.
-
-    Attributes:
-        values: by metric and test set; empty where there is no bag.
-        features: what the bag is of, where it is not of words.
-        left_out: why there is no bag; None where there is one.
-    """
-
-    values: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    features: str | None = None
-    left_out: str | None = None
-
-
-# the values of a bag_of_words.csv by split and name, each with its line
-_Told = Mapping[tuple[str, str], tuple[str, int]]
-
-
-def read_baseline(path: str | Path, reporting: Mapping[str, Any], dataset: str) -> Baseline:
-    """The bag-of-words baseline of a dataset, from its bag_of_words.csv.
-
-    Where the dataset chooses a metric, it selects the bag on validation as it selects checkpoints.
-
-    Args:
-        path: the table.
-        reporting: `Plan.reporting()`.
-        dataset: its name.
-
-    Raises:
-        SeedbedError: the file is cut, has no row of the whole test split although no bag was left out, or a
-            value that is none.
-    """
-    header, rows = read_csv(path, BASELINE_COLUMNS, what="table of the bag-of-words baseline")
-    told = (dict(zip(header, cells, strict=True)) for cells in rows)
-    found = {(row["split"], row["metric"]): (row["value"], line) for line, row in enumerate(told, 2)}
-    if ("train", "left_out") in found:
-        return Baseline(left_out=found["train", "left_out"][0])
-    features = found["train", "features"][0] if ("train", "features") in found else None
-    values = BASELINES[task_of(reporting).outputs](found, reporting, dataset, path)
-    return Baseline(values, features)
-
-
-def _values_of_classes(
-    found: _Told, reporting: Mapping[str, Any], dataset: str, path: str | Path
-) -> dict[tuple[str, str], float]:
-    """The accuracy of the bag, or where the dataset chooses a metric, all metrics of counts."""
-    task = task_of(reporting)
-    if not task.has_one_metric:
-        return _values_of_counts(found, task, reporting["datasets"][dataset]["labels"], path)
-    values = {
-        ("accuracy", test_set): _accuracy(*found["test", f"accuracy{ending}"], path)
-        for test_set, ending in TEST_SETS.items()
-        if ("test", f"accuracy{ending}") in found
-    }
-    if ("accuracy", "all") not in values:
-        raise SeedbedError("no test accuracy of the bag-of-words baseline", where=str(path), hint=ANEW)
-    return values
-
-
-def _accuracy(text: str, line: int, path: str | Path) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value <= 1:
-        raise SeedbedError(
-            "an accuracy of the bag-of-words baseline outside [0, 1]",
-            where=f"{path}, line {line}",
-            found=repr(text),
-            hint=ANEW,
-        )
-    return value
-
-
-def _values_of_counts(
-    found: _Told, task: Task, labels: Sequence[str], path: str | Path
-) -> dict[tuple[str, str], float]:
-    """The metrics of the bag that is the best on validation by the task's; of several the first."""
-    tables = {key: _counts(*told, len(labels), path) for key, told in found.items() if COUNTS in key[1]}
-    bags = [name.removeprefix(COUNTS) for split, name in tables if split == "validation"]
-    if not bags:
-        hint = f"an earlier version made the file: {ANEW}"
-        raise SeedbedError("no counts of the bag-of-words baseline", where=str(path), hint=hint)
-
-    def value(split: str, name: str, metric: str) -> float:
-        return float(class_metrics.value(metric, tables[split, name], labels))
-
-    best = max(bags, key=lambda bag: value("validation", f"{COUNTS}{bag}", task.selection))
-    return {
-        (metric, test_set): value("test", name, metric)
-        for test_set, ending in TEST_SETS.items()
-        if ("test", name := f"{COUNTS}{ending}{best}") in tables
-        for metric in task.reported
-    }
-
-
-def _counts(text: str, line: int, classes: int, path: str | Path) -> Counts:
-    """The counts of a confusion table, in which the last classes are missing if they do not occur."""
-    try:
-        table = np.array(json.loads(text), dtype=np.float64)
-        whole = np.pad(table, (0, classes - len(table)))
-    except (ValueError, TypeError):
-        raise SeedbedError(
-            "not a table of counts of the bag-of-words baseline",
-            where=f"{path}, line {line}",
-            found=text[:80],
-            hint=ANEW,
-        ) from None
-    return Counts(whole.diagonal(), whole.sum(axis=0), whole.sum(axis=1), np.array(0.0))
-
-
-# by a task's outputs: the values of a bag by metric and test set
-BASELINES: dict[str, Callable[..., dict[tuple[str, str], float]]] = {
-    CLASSES: _values_of_classes,
-    LABEL_SETS: scored_bags.values_of_best,
-    VALUES: scored_bags.values_of_best,
-}
 
 
 # --- summary ------------------------------------------------------------------------------------------------
@@ -271,7 +165,7 @@ BASELINES: dict[str, Callable[..., dict[tuple[str, str], float]]] = {
 
 def summarise(
     runs: Sequence[RunRow],
-    baselines: Mapping[str, Mapping[tuple[str, str], float]],
+    baselines: Baselines,
     reporting: Mapping[str, Any],
 ) -> list[SummaryRow]:
     """One row for each dataset, model, framework, init, recipe and reported metric (`selection` equal); and,
@@ -287,20 +181,21 @@ def summarise(
     maximum rank it as the worst, and are empty where that is what they are. Among recipes it is the worst.
     Intervals are cut at what is possible, from 0 to 1 of a share and at 0 of a loss.
 
+    Where sizes of training are swept, the bag of words of a row has as many training texts as its runs.
+
     Runs that others published may lack every column but their names and their test value: what rests on the
     others is then empty. So is here what rests on predictions: `aggregate` adds it.
     """
     rows: list[SummaryRow] = []
     task = task_of(reporting)
-    for key, cell in grouped(runs, "dataset", "model", "framework", "init").items():
+    for cell in grouped(runs, "dataset", "model", "framework", "init").values():
         recipes = {recipe: group for (recipe,), group in grouped(cell, "recipe").items()}
         best = _best_recipes(recipes, task)
         for test_set, metric in itertools.product(TEST_SETS, task.reported):
             if not _all_known(cell, f"test_{metric}{TEST_SETS[test_set]}"):
                 continue
-            baseline = baselines.get(key[0], {}).get((metric, test_set))
             equal = {
-                recipe: _summary_row(group, metric, test_set, baseline, reporting)
+                recipe: _summary_row(group, metric, test_set, baseline_of(baselines, group[0]), reporting)
                 for recipe, group in recipes.items()
             }
             rows += equal.values()
@@ -357,7 +252,7 @@ def _summary_row(
     group: Sequence[RunRow],
     metric: str,
     test_set: str,
-    baseline: float | None,
+    baseline: Baseline,
     reporting: Mapping[str, Any],
 ) -> SummaryRow:
     confidence = reporting["statistics"]["confidence"]
@@ -407,7 +302,7 @@ def _summary_row(
         validation_sd=_of(validation, statistics.sample_sd),
         binomial_se=_binomial_se(average, tested.examples, metric),
         majority_share=tested.majority_share if metric == "accuracy" else None,
-        bag_of_words=baseline,
+        bag_of_words=baseline.values.get((metric, test_set)),
         validation_best=_of(validation, max if direction > 0 else min),
         ece=_of(errors, statistics.mean),
         ece_of_chance=_of(of_chance, statistics.mean),

@@ -19,8 +19,10 @@ from seedbed.analysis.bootstrap import Draws
 from seedbed.analysis.predictions import (
     CATEGORY,
     HINT,
+    OF_A_RUN,
     UNDEFINED_LOSS,
     Counted,
+    Groups,
     bad_predictions,
     check_unique,
     clusters_of,
@@ -30,7 +32,6 @@ from seedbed.analysis.predictions import (
     read_columns,
     read_header,
     scores_of_clusters,
-    split_rows,
     summed_by,
 )
 from seedbed.core import value_metrics
@@ -295,21 +296,23 @@ def _ratio(covariance: np.ndarray, variances: np.ndarray) -> np.ndarray:
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-def read_values(path: str | Path, constant: float) -> dict[str, CellValues]:
+def read_values(path: str | Path, constant: float, groups: Groups = OF_A_RUN) -> dict[Any, CellValues]:
     """The predictions of one run by split: validation and test, both with at least one example.
 
     Args:
         path: a predictions.csv.
         constant: mean of the labels of the training split.
+        groups: see `read_predictions`.
 
     Raises:
         SeedbedError: the file is cut; a column, a cell or a split is missing; a label that is no finite
             number; an example that stands twice in its split.
     """
     content, text, header = read_header(path)
-    if tuple(header) != VALUE_COLUMNS:
+    if tuple(header) != (*groups.columns, *VALUE_COLUMNS):
         raise bad_predictions(f"{path}, line 1", f"columns {', '.join(header) or 'none'}")
     kinds = {"split": CATEGORY, "example": pa.string(), **dict.fromkeys(NUMBERS, pa.float64())}
+    kinds |= groups.columns
     table = read_columns(path, content, text, kinds)
     labels, predicted = (table[name].to_numpy().astype(np.float64) for name in NUMBERS)
     wrong = ~np.isfinite(labels)
@@ -320,8 +323,8 @@ def read_values(path: str | Path, constant: float) -> dict[str, CellValues]:
     predicted = np.where(np.isfinite(predicted), predicted, np.nan)
     ids = np.array(table["example"].to_pylist(), dtype=object)
     found = {}
-    for split, rows in split_rows(table["split"], path).items():
+    for group, rows in groups.rows(table, path).items():
         chosen = tuple(ids[rows].tolist())
-        check_unique(chosen, split, path)
-        found[split] = CellValues(chosen, labels[rows], predicted[None, rows], constant)
+        check_unique(chosen, groups.told(group), path)
+        found[group] = CellValues(chosen, labels[rows], predicted[None, rows], constant)
     return found

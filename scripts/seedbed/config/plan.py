@@ -20,7 +20,7 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.methods import METHODS
 from seedbed.core.model_formats import MODEL_FORMATS
 from seedbed.core.recipes import ALL, SIZE, declared, without_size
-from seedbed.core.run_folder import batch_file, seeds_of_folder, subset_file
+from seedbed.core.run_folder import bags_folder, batch_file, seeds_of_folder, subset_file
 from seedbed.core.splits import SPLITS
 from seedbed.core.tasks import TASKS, task_of
 from seedbed.sources.locations import candidates, local_files, local_path
@@ -322,6 +322,24 @@ class Plan:
         if not self.sizes:
             return []
         return list(dict.fromkeys(self._subset_file(run.dataset, run.data_seed) for run in self.runs))
+
+    def subsets_of_dataset(self, wildcards: Any) -> list[str]:
+        """The orders of a dataset's training texts, one for each of `data_seeds`."""
+        return [self._subset_file(wildcards.dataset, seed) for seed in self.data_seeds]
+
+    def bags_of_sizes(self) -> list[str]:
+        """The bags of words of each size, with their predictions; none without sizes of training."""
+        if not self.sizes:
+            return []
+        folders = (
+            bags_folder(Path(self.experiment_folder), name) for name in self.config["grid"]["datasets"]
+        )
+        return [str(folder / name) for folder in folders for name in ("bags.csv", "predictions.csv")]
+
+    @property
+    def data_seeds(self) -> list[int]:
+        """The data seeds of the grid."""
+        return list(dict.fromkeys(run.data_seed for run in self.runs))
 
     @property
     def sizes(self) -> list[int]:

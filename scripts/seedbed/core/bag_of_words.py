@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seedbed.core.wording import Words
+from seedbed.core.words import count
 
 WORDS = Words("core/bag_of_words")
 
@@ -14,16 +15,23 @@ def bag_name(row: Mapping[str, Any]) -> str:
 
 
 def bag_remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A sentence for each dataset of the summary whose baseline is not a bag of words."""
-    by_dataset = {row["dataset"]: row for row in rows}
+    """A sentence for each dataset or size of the summary whose baseline is not a bag of words."""
+    of_characters = dict.fromkeys(row["dataset"] for row in rows if _is_of_characters(row))
+    left_out = dict.fromkeys(
+        (row["dataset"], row["bag_of_words_left_out"], _size(row))
+        for row in rows
+        if row.get("bag_of_words_left_out")
+    )
     return [
-        *(WORDS.say("of_characters", name) for name, row in by_dataset.items() if _is_of_characters(row)),
-        *(
-            WORDS.say("left_out", name, row["bag_of_words_left_out"])
-            for name, row in by_dataset.items()
-            if row.get("bag_of_words_left_out")
-        ),
+        *(WORDS.say("of_characters", name) for name in of_characters),
+        *(WORDS.say("left_out", *found) for found in left_out),
     ]
+
+
+def _size(row: Mapping[str, Any]) -> str:
+    """The size of training of a row; empty where sizes are not swept."""
+    size = row.get("train_size")
+    return "" if size is None else count(size, "training text")
 
 
 def _is_of_characters(row: Mapping[str, Any]) -> bool:

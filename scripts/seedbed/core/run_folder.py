@@ -4,6 +4,7 @@
     results/EXPERIMENT/work/DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED    its work folder, unknown to Snakemake
     results/EXPERIMENT/work/batches/DATASET/MODEL/FRAMEWORK/NUMBER.json the results of a batch of runs
     results/EXPERIMENT/logs/RULE/DATASET/MODEL/INIT/RECIPE/SEED.log     the log of a run's job
+    results/EXPERIMENT/bags_of_words/DATASET                            the bags of words of each size
 
 The rules write the same layout with wildcards (rules/common.smk, rules/finetune.smk).
 """
@@ -103,6 +104,16 @@ def subset_file(data: Path, data_seed: int) -> Path:
         data_seed: the seed that draws it.
     """
     return data / "subsets" / f"seed{data_seed}.csv"
+
+
+def bags_folder(experiment: Path, dataset: str) -> Path:
+    """The folder with a dataset's bags of words of each size of training.
+
+    Args:
+        experiment: results/EXPERIMENT.
+        dataset: its name in the config.
+    """
+    return experiment / "bags_of_words" / dataset
 
 
 def seeds_of_folder(name: str) -> tuple[int, int]:

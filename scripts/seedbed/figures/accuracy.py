@@ -79,7 +79,7 @@ def test_accuracy(data: Data) -> tuple[Figure, Caption]:
     for place, name, axis in zip(shown, names, axes, strict=True):
         states |= draw_groups(axis, data, groups[place])
         share_limits([axis], 0, limits_of(data.metric))
-        _label_references(axis, data, places[place][0])
+        _label_references(axis, data, places[place])
         if named:
             axis.set_title(name, pad=29)
     axes[-1].set_xlabel(axis_label("test", data.metric))
@@ -211,14 +211,25 @@ def _baselines(data: Data, row: SummaryRow) -> list[tuple[str, float, dict[str, 
     return [each for each in found if each[1] is not None]
 
 
-def _label_references(axis: Axes, data: Data, row: SummaryRow) -> None:
+def _named_references(data: Data, rows: Sequence[SummaryRow]) -> list[tuple[str, float]]:
+    """The baselines of a panel in words, and their values: of bags of several sizes that of the largest."""
+    row = rows[0]
+    found = [(f"{name} {value_text(row.metric, share)}", share) for name, share, _ in _baselines(data, row)]
+    bags = {each.train_size: each.bag_of_words for each in rows if each.bag_of_words is not None}
+    if len(bags) < 2:
+        return found
+    largest = max(bags, key=known)
+    return [found[0], (word("bag_of_each_size", bag=bag_name(row)), bags[largest])]
+
+
+def _label_references(axis: Axes, data: Data, rows: Sequence[SummaryRow]) -> None:
     """Name the baselines above the panel, one per line, each written inwards from its position."""
     low, high = axis.get_xlim()
-    for line, (name, share, _) in enumerate(_baselines(data, row)):
-        value = unit_of(row.metric).factor * share
+    for line, (text, share) in enumerate(_named_references(data, rows)):
+        value = unit_of(rows[0].metric).factor * share
         inwards = "left" if value < (low + high) / 2 else "right"
         axis.annotate(
-            f"{name} {value_text(row.metric, share)}",
+            text,
             (value, 1),
             xycoords=("data", "axes fraction"),
             xytext=(0, 2 + 12 * line),
@@ -264,7 +275,10 @@ def test_accuracy_by_recipe(data: Data) -> tuple[Figure, Caption]:
             states |= draw_sweep(axis, data, sweep, framework, data.summary)
             axis.set_xlabel(key_text(sweep.key))
         share_limits(line, 1, limits_of(data.metric))
-        baselines = next(row for row in data.summary if row.dataset == sweep.dataset)
+        # of the sweep's size of training
+        baselines = next(
+            row for row in data.summary if row.dataset == sweep.dataset and row.recipe in sweep.values
+        )
         for axis in line:
             _draw_baselines(axis, data, baselines)
         line[0].set_ylabel(axis_label("test", data.metric))

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
+from seedbed.analysis.label_worth import FEWER, MORE
 from seedbed.analysis.sizes import Number, Sized, Worth, sized
 from seedbed.core.rows import Row
 from seedbed.core.wording import Words
@@ -155,10 +156,12 @@ def _draw_worth(axis: Axes, worth: Worth, sizes: Sequence[int], factor: float) -
     axis.annotate("", (end, height), (worth.size, height), arrowprops=arrow, zorder=4)
     text = word("times", factor=f"{worth.ratio.labels:.2g}", bound=worth.ratio.bound)
     middle = float(np.sqrt(worth.size * end))
-    axis.annotate(text, (middle, height), (0, -4), textcoords="offset points", ha="center", va="top")
+    box = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5}
+    place = {"textcoords": "offset points", "ha": "center", "va": "top"}
+    axis.annotate(text, (middle, height), (0, -5), bbox=box, zorder=5, **place)
 
 
 def _place(number: Number, sizes: Sequence[int]) -> float:
     """Where a number of labels is drawn; a bound beyond the sizes at the end of the axis."""
     first, last = _ends(sizes)
-    return {"fewer than": first, "more than": last}.get(number.bound, number.labels)
+    return {FEWER: first, MORE: last}.get(number.bound, number.labels)

@@ -16,7 +16,7 @@ from seedbed.core.known import known
 from seedbed.core.rows import Row, grouped
 from seedbed.core.tasks import METRICS
 from seedbed.core.wording import Words
-from seedbed.core.words import code, framework_name, mean_sd
+from seedbed.core.words import code, framework_name, mean_sd, size_text
 from seedbed.report import method_comparisons, sizes, undecided
 from seedbed.report.answer import (
     Asked,
@@ -166,6 +166,7 @@ class Baseline:
     """A bag of words beside the means over seeds.
 
     Attributes:
+        size: on how many training texts bag and runs were trained; empty where one bag is beside all means.
         name: bag of words, or of characters.
         metric: by which they are compared.
         bag: what it has on test.
@@ -173,6 +174,7 @@ class Baseline:
             them, and below them in every framework.
     """
 
+    size: str
     name: str
     metric: str
     lower: bool
@@ -182,12 +184,13 @@ class Baseline:
     below: Sequence[str]
 
 
-def baseline(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baseline | None:
+def baseline(experiment: Experiment, rows: Sequence[SummaryRow], size: str = "") -> Baseline | None:
     """A bag of words beside the means of some rows of the summary; None without one, or without a mean.
 
     Args:
         experiment: whose rows these are.
-        rows: of one dataset and model.
+        rows: of one dataset, model and size of training.
+        size: of training, in words, where several are told apart.
     """
     rows = [row for row in rows if row.mean is not None]  # undefined where a run has no finite score
     if not rows or rows[0].bag_of_words is None:
@@ -199,7 +202,7 @@ def baseline(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baseline | N
     sides = {start: found.pop() if len(found) == 1 else "level" for start, found in by_start.items()}
     named = {side: [start for start, one in sides.items() if one == side] for side in BESIDE}
     lower = METRICS[rows[0].metric].direction < 0
-    return Baseline(bag_name(rows[0]), rows[0].metric, lower, bag, **named)
+    return Baseline(size, bag_name(rows[0]), rows[0].metric, lower, bag, **named)
 
 
 BESIDE = ("beats", "level", "below")
@@ -220,8 +223,8 @@ def _start(experiment: Experiment, row: SummaryRow) -> str:
     return method_comparisons.method_name(experiment.reporting["recipes"], row.recipe)
 
 
-def _baseline(experiment: Experiment, rows: Sequence[SummaryRow]) -> list[str]:
-    found = baseline(experiment, rows)
+def _baseline(experiment: Experiment, rows: Sequence[SummaryRow], size: str = "") -> list[str]:
+    found = baseline(experiment, rows, size)
     return [WORDS.say("baseline", found)] if found else []
 
 
@@ -348,7 +351,9 @@ def _without_question(experiment: Experiment) -> list[Line]:
     lines += [Line(kind, text) for text in _pairs([pair for one in asked for pair in one.pairs])]
     lines += [Line("collapsed", text) for one in asked for text in _collapsed(one)]
     if len({(row.dataset, row.model) for row in rows}) == 1:
-        lines += [Line("baseline", text) for text in _baseline(experiment, rows)]
+        for of_size in grouped(rows, "train_size").values():
+            size = size_text(experiment.reporting["recipes"], of_size[0].recipe)
+            lines += [Line("baseline", text) for text in _baseline(experiment, of_size, size)]
     step = Step("add_untrained" if led else "add_init", None)
     if unlearned:
         step = Step("unlearned", next(iter(unlearned.values())))

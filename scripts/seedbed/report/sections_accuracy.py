@@ -1,6 +1,6 @@
 """Sections of summary and report: the answer, how sure it is, test scores, sweeps, warnings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -158,9 +158,11 @@ class Baselines:
         examples: of the test split.
         constant: the answer that needs no text, such as the majority class.
         lower: whether less of the metric is better.
-        majority, bag: what that answer and the bag have of it; None without a bag.
+        majority, bag: what that answer and the bag have of it; None without a bag, or with several.
+        bags: by size of training, what the bags on as many texts have; empty unless sizes are swept.
         bag_name: bag of words, or of characters.
         means, below: means over seeds, of every recipe, where defined; and those that the bag is better than.
+            Of several bags that of the same size counts, and where there is none, neither does the mean.
     """
 
     metric: str
@@ -169,6 +171,7 @@ class Baselines:
     examples: int
     majority: float
     bag: float | None
+    bags: Mapping[int, float]
     bag_name: str
     means: int
     below: int
@@ -185,20 +188,36 @@ def baselines(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baselines |
     first = rows[0]
     if first.majority_share is None:
         return None
-    bag, better = first.bag_of_words, METRICS[first.metric].direction
+    better = METRICS[first.metric].direction
     cells = _cells_of(experiment, (first.dataset, first.model))
-    means = [row.mean for row in cells if row.mean is not None]
+    bags = _bags_of_sizes(cells)
+    beside = [
+        (row.mean, row.bag_of_words)
+        for row in cells
+        if row.mean is not None and not (bags and row.bag_of_words is None)
+    ]
     return Baselines(
         metric=first.metric,
         constant=experiment.task.words.constant,
         lower=METRICS[first.metric].direction < 0,
         examples=known(experiment.group(first)[0].test_examples),
         majority=first.majority_share,
-        bag=bag,
+        bag=None if bags else first.bag_of_words,
+        bags=bags,
         bag_name=bag_name(first),
-        means=len(means),
-        below=0 if bag is None else sum(better * mean < better * bag for mean in means),
+        means=len(beside),
+        below=sum(bag is not None and better * mean < better * bag for mean, bag in beside),
     )
+
+
+def _bags_of_sizes(rows: Sequence[SummaryRow]) -> dict[int, float]:
+    """What the bags of words have by size of training, the smallest first; empty unless sizes are swept."""
+    found = {
+        row.train_size: row.bag_of_words
+        for row in rows
+        if row.train_size is not None and row.bag_of_words is not None
+    }
+    return dict(sorted(found.items()))
 
 
 def _baselines(experiment: Experiment, rows: Sequence[SummaryRow]) -> list[Block]:

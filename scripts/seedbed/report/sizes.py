@@ -1,26 +1,25 @@
 """What the opening and the first table say where sizes of training are swept: what the checkpoint is worth in
 labels."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from seedbed.analysis.label_worth import MORE
 from seedbed.analysis.sizes import Number, Sized, Worth, sized
 from seedbed.core.known import known
 from seedbed.core.rows import Row
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, metric_name, unit_of, with_unit
 from seedbed.report.documents.blocks import Cell, Header, Table
-from seedbed.report.experiment import Experiment, interval, questions, where
+from seedbed.report.experiment import Experiment, questions, where
 from seedbed.report.method_comparisons import INITS
 from seedbed.report.parts import (
     header,
-    interval_cell,
-    interval_header,
     mean_cell,
     mean_header,
     number_cell,
-    points_cell,
     value_cell,
 )
 
@@ -50,14 +49,28 @@ class Told:
 
 
 def answer(experiment: Experiment, one: Sized) -> str:
-    """What the checkpoint is worth at the size of which a sentence tells, with each framework."""
+    """What the checkpoint is worth at the size of which a sentence tells, and from which smaller size it is
+    ahead of random weights with all labels, with each framework."""
     size = known(one.told_size)
     told = [
         _told(worth[size], framework if len(one.worth) > 1 else "")
         for framework, worth in one.worth.items()
         if size in worth
     ]
-    return WORDS.say("worth", size, told, experiment.level)
+    ahead = [
+        (ahead_from, framework if len(one.worth) > 1 else "")
+        for framework, worth in one.worth.items()
+        if (ahead_from := _ahead(worth, one.sizes[-1])) is not None
+    ]
+    return WORDS.say("worth", size, told, experiment.level, ahead, one.sizes[-1])
+
+
+def _ahead(worth: Mapping[int, Worth], largest: int) -> int | None:
+    """The smallest size with which the checkpoint is ahead of random weights with the largest: the interval
+    of its worth lies beyond. None if that takes the largest size."""
+    found = (size for size, one in worth.items() if one.low and one.low.bound == MORE and not one.no_verdict)
+    size = min(found, default=largest)
+    return size if size < largest else None
 
 
 def _told(worth: Worth, framework: str) -> Told:
@@ -149,14 +162,16 @@ def collapsed(one: Sized) -> str:
 
 
 def table(experiment: Experiment) -> Table:
-    """A row for each size: scores of both inits, their difference, and what the checkpoint is worth."""
+    """A row for each size: scores of both inits and of a bag of words, and what the checkpoint is worth."""
     lines = [
         _Line(experiment, one, framework, size)
         for one in sized(experiment)
         for framework in dict.fromkeys(of for of, _ in one.curves)
         for size in one.sizes
     ]
-    metric, unit = experiment.metric, unit_of(experiment.metric)
+    metric = experiment.metric
+    bag = with_unit(header("sizes", "bag_of_words"), unit_of(metric).value)
+    interval_of_worth = _worth_interval_header(experiment.level)
     columns: list[tuple[str | Cell, Callable[[_Line], Any]]] = [
         (header("any", "dataset"), lambda line: line.one.dataset),
         (header("any", "model"), lambda line: line.one.model),
@@ -166,27 +181,18 @@ def table(experiment: Experiment) -> Table:
     columns = [column for column in columns if len({column[1](line) for line in lines}) > 1]
     named = len(columns)
     columns += [(header("sizes", "texts"), lambda line: number_cell(line.size))]
+    columns += [(mean_header(INITS[init], metric), partial(_mean, init)) for init in experiment.inits]
     columns += [
-        (mean_header(INITS[init], metric), lambda line, init=init: line.mean(init))
-        for init in experiment.inits
-    ]
-    columns += [
-        (with_unit(header("any", "difference"), unit.difference), lambda line: line.difference),
-        (interval_header(experiment.level, unit.difference), lambda line: line.difference_interval),
-        (with_unit(header("sizes", "bag_of_words"), unit.value), lambda line: line.bag),
+        (bag, lambda line: line.bag),
         (header("sizes", "worth"), lambda line: line.worth),
-        (header("sizes", "worth_interval", level=experiment.level), lambda line: line.worth_interval),
+        (interval_of_worth, lambda line: line.worth_interval),
     ]
     kept = [column for column in columns if any(column[1](line) is not None for line in lines)]
     names: Header = [name for name, _ in kept]
     shown = lines[:MAX_ROWS]
     body = [[cell(line) for _, cell in kept] for line in shown]
     # on a narrow screen: the size, the scores and what the checkpoint is worth
-    spare = [
-        index
-        for index, (name, _) in enumerate(kept)
-        if any(name is column[0] for column in columns[named + 1 + len(experiment.inits) : -2])
-    ]
+    spare = [index for index, (name, _) in enumerate(kept) if name in (bag, interval_of_worth)]
     caption = WORDS.say(
         "caption",
         experiment.scored,
@@ -195,6 +201,15 @@ def table(experiment: Experiment) -> Table:
         max(0, len(lines) - MAX_ROWS),
     )
     return Table("first", names, body, caption, range(named, len(names)), spare)
+
+
+def _mean(init: str, line: "_Line") -> Cell | None:
+    return line.mean(init)
+
+
+def _worth_interval_header(level: str) -> Cell:
+    what = header("sizes", "worth")
+    return Cell(level, copied=(header("any", "low", what=what), header("any", "high", what=what)))
 
 
 @dataclass(frozen=True)
@@ -214,23 +229,6 @@ class _Line:
         """The mean of an init over seeds."""
         row = self._row(init)
         return None if row is None else mean_cell(row["mean"], row["sd"], self.experiment.metric)
-
-    @property
-    def _contrast(self) -> Row | None:
-        return _differences(self.experiment, self.one, self.framework).get(self.size)
-
-    @property
-    def difference(self) -> Cell | None:
-        """The difference of both inits."""
-        row = self._contrast
-        return None if row is None else points_cell(row["delta"], metric=self.experiment.metric)
-
-    @property
-    def difference_interval(self) -> Cell | None:
-        """Its interval."""
-        row = self._contrast
-        bounds = None if row is None else interval(row)
-        return None if bounds is None else interval_cell(bounds.low, bounds.high, self.experiment.metric)
 
     @property
     def bag(self) -> Cell | None:

@@ -267,7 +267,11 @@ def _weak_bag(experiment: Experiment, runs: Sequence[RunRow], test_set: str) -> 
     """What a bag of words has of the main metric that does not beat the majority class."""
     share = majority_of(experiment, runs[0], test_set)
     dataset = runs[0].dataset
-    rows = [row for row in experiment.summary if row.dataset == dataset and row.test_set == test_set]
+    rows = [
+        row
+        for row in experiment.summary
+        if (row.dataset, row.test_set, row.train_size) == (dataset, test_set, runs[0].train_size)
+    ]
     bag = rows[0].bag_of_words if rows else None
     if bag is None or share is None:
         return None

@@ -71,6 +71,18 @@ def test_a_run_of_a_size_waits_for_the_order_of_its_data_seed(raw):
     assert plan.subset(wildcards) == [f"{plan.results}/data/reviews_fr/subsets/seed3.csv"] == plan.subsets()
 
 
+def test_bags_of_words_of_sizes_are_planned_where_sizes_are_swept(raw):
+    raw["grid"]["seeds"] = [{"init": 0, "data": 3}, {"init": 1, "data": 3}]
+    plan = Plan(raw)
+    folder = f"{plan.experiment_folder}/bags_of_words/reviews_fr"
+    assert plan.bags_of_sizes() == [f"{folder}/bags.csv", f"{folder}/predictions.csv"]
+    assert plan.data_seeds == [3]
+    wildcards = SimpleNamespace(dataset="reviews_fr")
+    assert plan.subsets_of_dataset(wildcards) == plan.subsets()
+    raw["grid"]["train_sizes"] = ["all"]
+    assert Plan(raw).bags_of_sizes() == []
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

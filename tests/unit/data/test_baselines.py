@@ -8,13 +8,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import Ridge
 
 from seedbed.core import value_metrics
+from seedbed.data.bags import INVERSE_REGULARISATION, PENALTIES, features_of
 from seedbed.data.baselines import (
-    INVERSE_REGULARISATION,
-    PENALTIES,
     bag_of_words,
     bag_of_words_for_numbers,
     bag_of_words_for_sets,
-    features_of,
     majority_share,
 )
 
@@ -127,7 +125,7 @@ def test_where_words_fail_the_bag_is_of_characters(texts):
     ],
 )
 def test_texts_with_words_between_spaces_have_a_bag_of_words(texts):
-    assert features_of(texts) == "words"
+    assert features_of([{"text": text} for text in texts]) == "words"
 
 
 @pytest.mark.parametrize(

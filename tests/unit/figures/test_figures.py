@@ -78,6 +78,7 @@ SHAPES = {
         "seeds": [0, 1],
     },
     "many seeds": {"seeds": list(range(60))},
+    "sizes of training": {"train_sizes": [10, 20, 40, 80, "all"], "labels": LABELS},
 }
 FULL = "questions/tiny/transformers/pretrained/full.learning_rate=0.001"
 # of a task that generates answers
@@ -99,7 +100,7 @@ GENERATION_SHAPES = {
     },
 }
 # between them these have many rows, long names, sweeps and both kinds of outputs
-QUICK = ("long names", "sweep", "answers, a sweep")
+QUICK = ("long names", "sweep", "sizes of training", "answers, a sweep")
 UNITS = ("in per cent", "in points", "seconds")
 
 
@@ -348,9 +349,22 @@ def captioned(name: str, data: plot.Data) -> dict[str, list[tuple]]:
     return asked(lambda: plt.close(plot.FIGURES[name](data)[0]))
 
 
-def test_captions_are_two_sentences_with_unit_and_seeds_and_details_say_the_kind_of_interval(sweep, many):
+@pytest.fixture(scope="module")
+def sized(tmp_path_factory) -> plot.Data:
+    return read(make(tmp_path_factory.mktemp("sized"), "sizes of training"))
+
+
+@pytest.fixture
+def drawn_from(sweep, many, sized):
+    """An experiment that has a figure of the given name."""
+    return lambda name: {"performance_profile": many, "scores_by_size": sized}.get(name, sweep)
+
+
+def test_captions_are_two_sentences_with_unit_and_seeds_and_details_say_the_kind_of_interval(
+    sweep, drawn_from
+):
     for name, draw in plot.FIGURES.items():
-        figure, caption = draw(many if name == "performance_profile" else sweep)
+        figure, caption = draw(drawn_from(name))
         plt.close(figure)
         assert len(re.findall(r"\.(?: |$)", caption.text)) <= 2, name
         assert any(unit in caption.text.lower() for unit in UNITS), name
@@ -362,10 +376,10 @@ def test_captions_are_two_sentences_with_unit_and_seeds_and_details_say_the_kind
         assert "n = 3 seeds".replace(" ", "\N{NO-BREAK SPACE}") in caption.text
 
 
-def test_letters_stay_readable_on_a_phone_of_375_pixels(sweep, many):
+def test_letters_stay_readable_on_a_phone_of_375_pixels(drawn_from):
     shown = 375 - 2 * 16 - 2 * 13 - 2  # pixels between the margins, the padding and the frame of a figure
     for name, draw in plot.FIGURES.items():
-        figure, _ = draw(many if name == "performance_profile" else sweep)
+        figure, _ = draw(drawn_from(name))
         figure.canvas.draw()
         texts = [text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()]
         smallest = min(text.get_fontsize() for text in texts)
@@ -542,6 +556,23 @@ def test_a_bag_that_is_not_of_words_is_told(sweep, name, bag, column, value, tol
     assert told in caption.details
     assert [text.get_text() for text in figure.axes[0].texts if "%" in text.get_text()] == labels
     assert "bag of words" not in [text.get_text() for text in figure.legends[0].get_texts()]
+    plt.close(figure)
+
+
+def test_each_size_of_training_has_its_own_bag_of_words(tmp_path):
+    made = make_experiment(
+        tmp_path, sizes=SIZES, frameworks=["fairseq"], seeds=[0, 1], train_sizes=[20, 80, "all"]
+    )
+    made.aggregate()
+    data = read(made)
+    figure, _ = plot.FIGURES["test_accuracy"](data)
+    axis = figure.axes[0]
+    assert "bag of words on as many texts" in [text.get_text() for text in axis.texts]
+    upright = [line.get_xdata() for line in axis.lines if len(set(line.get_xdata())) == 1]
+    drawn = {round(float(places[0]), 6) for places in upright if len(places) == 2}
+    bags = {round(100 * row.bag_of_words, 6) for row in data.summary}
+    assert drawn == {50.0, *bags}  # the majority class, and a bag for each size
+    assert len(bags) == 3
     plt.close(figure)
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders_report import asked, experiment_of, make_whole, read, write_summary, write_whole
-from synthetic import edit_csv, edit_json, learning_rate_levels, make_experiment
+from builders_report import aggregate, asked, experiment_of, make_whole, read, write_summary, write_whole
+from synthetic import TRAINING, edit_csv, edit_json, learning_rate_levels, make_experiment
 
 from seedbed.core import bag_of_words, words
 from seedbed.core.rows import on_test_set, read_table
@@ -20,6 +20,7 @@ from seedbed.report import (
     sections_accuracy,
     sections_contrasts,
     sections_models,
+    undecided,
 )
 from seedbed.report.documents.blocks import Cell, Table, cell_text
 from seedbed.report.opening import compared, opening
@@ -142,6 +143,53 @@ def test_a_baseline_is_held_against_the_recipes_that_the_table_leaves_out(tmp_pa
     assert {(found.below, found.means) for (found,) in calls["accuracy.baselines"]} == {(below, 6)}
 
 
+def test_runs_of_each_size_are_held_against_the_bag_of_this_size(tmp_path):
+    levels = {"lab.train_size=20": 0.6, "lab": 0.75}  # between the bags: above the small one, below the other
+    made = make_experiment(
+        tmp_path,
+        accuracy=lambda run: levels[run.recipe],
+        sizes=SIZES,
+        frameworks=["transformers"],
+        inits=["pretrained"],
+        seeds=[0, 1],
+        train_sizes=[20, "all"],
+    )
+    calls = asked(lambda: write_whole(made))
+    bags = {row["train_size"]: row["bag_of_words"] for row in read_table(made.outputs["summary"])}
+    assert bags[20] < 0.58 < 0.77 < bags[TRAINING]
+    ((found,),) = calls["accuracy.baselines"]
+    assert (found.bag, found.bags, found.below, found.means) == (None, bags, 1, 2)
+    told = [(of_size.size, of_size.bag, bool(of_size.below)) for (of_size,) in calls["opening.baseline"]]
+    assert told == [("20 training texts", bags[20], True), ("all training texts", bags[TRAINING], False)]
+
+
+def test_runs_that_learned_nothing_are_beside_the_bag_of_their_size(tmp_path):
+    made = make_experiment(
+        tmp_path, accuracy=lambda run: 0.5, sizes=SIZES, frameworks=["transformers"], seeds=[0, 1],
+        train_sizes=[20, "all"],
+    )  # fmt: skip
+
+    def swap(rows):
+        for row in rows:
+            if int(row["train_size"]) == 20:  # half right becomes half wrong, hence below the majority class
+                row["prediction"] = {"negative": "positive", "positive": "negative"}[row["prediction"]]
+                row["probability_negative"], row["probability_positive"] = (
+                    row["probability_positive"],
+                    row["probability_negative"],
+                )
+
+    edit_csv(made.bags[0] / "predictions.csv", swap)
+    aggregate(made)
+    found = experiment_of(made)
+    weak = {
+        size: undecided.unlearned(
+            found, [run for run in found.runs if run.train_size == size], "all"
+        ).weak_bag
+        for size in (20, TRAINING)
+    }
+    assert weak == {20: pytest.approx(1 - 0.5425, abs=0.002), TRAINING: None}
+
+
 def test_a_string_that_texts_share_is_shown_as_it_is(tmp_path):
     made = make_experiment(tmp_path, sizes=SIZES, frameworks=["fairseq"], seeds=[0])
     shared = "[more](http://example.org) <b>"
@@ -168,7 +216,7 @@ def test_a_bag_that_is_left_out_is_told(tmp_path):
     why = "all training texts are empty"
     edit_csv(path, lambda rows: rows.insert(0, {"split": "train", "metric": "left_out", "value": why}))
     calls = asked(lambda: write_whole(made))
-    assert ("reviews", why) in calls["bag_of_words.left_out"]
+    assert ("reviews", why, "") in calls["bag_of_words.left_out"]
     text = write_whole(made)
     assert "nan" not in text.lower().split()
 

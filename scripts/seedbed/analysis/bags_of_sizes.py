@@ -1,0 +1,228 @@
+"""The bags of words of each size of training (`data.bags_of_sizes`), as the outputs of a cell's runs.
+
+So `SideMaker` makes sides of them, and a bag is compared with runs as these are with each other.
+"""
+
+import itertools
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from seedbed.analysis import statistics
+from seedbed.analysis.baselines import Baseline
+from seedbed.analysis.bootstrap import Seeds
+from seedbed.analysis.label_sets import CellLabelSets
+from seedbed.analysis.outputs import CellOutputs, first_difference, read_outputs, stack, with_names
+from seedbed.analysis.predictions import Groups, split_rows, without_leaks
+from seedbed.analysis.values import CellValues
+from seedbed.core.errors import SeedbedError
+from seedbed.core.known import known
+from seedbed.core.rows import ANEW, TypedRow
+from seedbed.core.splits import PREDICTED
+from seedbed.core.tasks import task_of
+from seedbed.data.bags import WORDS
+
+WHAT = "table of bags of words by size of training"
+# a bag: number of training texts and data seed, which is None of all training texts
+Key = tuple[int, int | None]
+
+
+@dataclass(frozen=True)
+class BagRow(TypedRow):
+    """A bag of words of a size and data seed: a row of bags.csv, see `data.bags_of_sizes.BAG_COLUMNS`."""
+
+    train_size: int
+    data_seed: int | None
+    features: str
+    setting: str
+    selected: float | None
+    left_out: str | None
+
+
+@dataclass(frozen=True)
+class BagsOfSizes:
+    """The bags of words of a dataset by size of training.
+
+    Attributes:
+        path: the table of bags.
+        features: what they count, words or characters.
+        left_out: by size, why a bag of it could not be trained; such a size has no outputs.
+        cells: outputs of one bag each, by split, and by size and data seed.
+    """
+
+    path: Path
+    features: str
+    left_out: Mapping[int, str]
+    cells: Mapping[str, Mapping[Key, CellOutputs]]
+
+    @property
+    def sizes(self) -> list[int]:
+        """The sizes that have outputs, the smallest first; the last is that of all training texts."""
+        return sorted({size for size, _ in self.cells["test"]} - set(self.left_out))
+
+    def of_size(self, split: str, size: int) -> CellOutputs:
+        """The outputs of a size with a row for each data seed; of all training texts one row.
+
+        Args:
+            split: validation or test.
+            size: number of training texts, one of `sizes`.
+
+        Raises:
+            SeedbedError: there is no bag of this size.
+        """
+        found = [cell for (of, _), cell in self.cells[split].items() if of == size]
+        if size in self.left_out or not found:
+            raise self._missing(f"{size} training texts")
+        return stack(found)
+
+    def outputs(self, split: str, size: int, seeds: Seeds) -> CellOutputs:
+        """The outputs of a size with a row for each seed, that of the bag of its data seed.
+
+        All training texts are the same for every data seed, and so is their bag. With the seeds of runs, the
+        rows make a side that is paired with that of the runs.
+
+        Args:
+            split: validation or test.
+            size: number of training texts, one of `sizes`.
+            seeds: (init seed, data seed) of each row.
+
+        Raises:
+            SeedbedError: there is no bag of this size and of a data seed.
+        """
+        cells = self.cells[split]
+        keys: list[Key] = [(size, data if (size, data) in cells else None) for _, data in seeds]
+        for key, (_, data) in zip(keys, seeds, strict=True):
+            if size in self.left_out or key not in cells:
+                raise self._missing(f"{size} training texts, data seed {data}")
+        return stack([cells[key] for key in keys])
+
+    def baseline(self, size: int, leaked: Collection[str] = ()) -> Baseline:
+        """What the bags of a size have on test: the mean over data seeds of each metric.
+
+        Args:
+            size: number of training texts.
+            leaked: ids of the test examples that are also in train or validation.
+
+        Raises:
+            SeedbedError: there is no bag of this size.
+        """
+        if size in self.left_out:
+            return Baseline(left_out=self.left_out[size])
+        test = self.of_size("test", size)
+        kept = without_leaks(test.ids, leaked)
+        tests = {"all": test} | ({} if kept is None else {"without leaks": test.keep(kept)})
+        values = {
+            (metric, test_set): statistics.mean([known(value) for value in cell.measured(metric)])
+            for test_set, cell in tests.items()
+            for metric in cell.task.reported
+        }
+        return Baseline(values, None if self.features == WORDS else self.features)
+
+    def _missing(self, found: str) -> SeedbedError:
+        return SeedbedError(
+            "there is no bag of words of a size of training", where=str(self.path), found=found, hint=ANEW
+        )
+
+
+def read_bags(
+    folder: str | Path, reporting: Mapping[str, Any], runs: Mapping[str, CellOutputs]
+) -> BagsOfSizes:
+    """The bags of words of a dataset, checked against its runs.
+
+    Args:
+        folder: .../bags_of_words/DATASET.
+        reporting: `Plan.reporting()`.
+        runs: by split, the outputs of a cell of this dataset: its examples, labels and clusters.
+
+    Raises:
+        SeedbedError: a file is cut or holds what it cannot, a bag has no predictions, or these are not of the
+            examples and labels of the runs.
+    """
+    folder = Path(folder)
+    path, predictions = folder / "bags.csv", folder / "predictions.csv"
+    rows = BagRow.read(path, WHAT)
+    if not rows:
+        raise SeedbedError(f"not a {WHAT}", where=str(path), found="no row", hint=ANEW)
+    trained = [(row.train_size, row.data_seed) for row in rows if row.left_out is None]
+    dataset = reporting["datasets"][folder.name]
+    read = _read_predictions(predictions, reporting, dataset, runs) if trained else {}
+    cells = {
+        split: {key: _cell_of(read, (*key, split), runs[split], predictions) for key in trained}
+        for split in PREDICTED
+    }
+    left_out = {row.train_size: row.left_out for row in rows if row.left_out is not None}
+    return BagsOfSizes(path, rows[0].features, left_out, cells)
+
+
+def _read_predictions(
+    path: Path, reporting: Mapping[str, Any], dataset: Mapping[str, Any], runs: Mapping[str, CellOutputs]
+) -> dict[Any, CellOutputs]:
+    """The outputs of each bag and split."""
+    try:
+        read = read_outputs(path, task_of(reporting), _document(dataset, runs["test"]), GROUPS)
+    except SeedbedError as error:  # whose remedy is for a run
+        raise SeedbedError(error.what, where=error.where, found=error.found, hint=ANEW) from None
+    return {key: with_names(outputs, dataset) for key, outputs in read.items()}
+
+
+def _document(dataset: Mapping[str, Any], run: CellOutputs) -> dict[str, Any]:
+    """What run.json tells the reader of predictions: here the labels, and the constant answers of a run."""
+    document: dict[str, Any] = {"label_names": dataset.get("classes", ())}
+    if isinstance(run, CellValues):
+        document["targets"] = {"mean": run.constant}
+    if isinstance(run, CellLabelSets):
+        document["constant_answers"] = {
+            metric: list(itertools.compress(document["label_names"], answer))
+            for metric, answer in run.constants.items()
+        }
+    return document
+
+
+def _cell_of(read: Mapping[Any, CellOutputs], key: Any, runs: CellOutputs, path: Path) -> CellOutputs:
+    """The outputs of a bag, with the examples of the runs."""
+    if key not in read:
+        raise SeedbedError("a bag of words has no predictions", where=str(path), found=_told(key), hint=ANEW)
+    difference = first_difference(runs, read[key])
+    if difference is not None:
+        raise SeedbedError(
+            "a bag of words was not evaluated on the examples of the runs",
+            where=str(path),
+            found=f"{_told(key)}, {difference}",
+            hint=f"the dataset changed since: {ANEW}",
+        )
+    return read[key].sharing(runs)
+
+
+# --- groups of rows -----------------------------------------------------------------------------------------
+
+
+def _rows(table: pa.Table, path: str | Path) -> dict[Any, np.ndarray]:
+    """The rows by size, data seed and split."""
+    sizes, seeds = (table[name].to_numpy() for name in ("train_size", "data_seed"))
+    found: dict[Any, np.ndarray] = {}
+    for split, rows in split_rows(table["split"], path).items():
+        keys = np.column_stack([sizes[rows], np.nan_to_num(seeds[rows], nan=ALL)])
+        distinct, places = np.unique(keys, axis=0, return_inverse=True)
+        for place, (size, seed) in enumerate(distinct.tolist()):
+            key = (int(size), None if seed == ALL else int(seed), split)
+            found[key] = rows[places.reshape(-1) == place]
+    return found
+
+
+def _told(key: Any) -> str:
+    size, seed, split = key
+    of_seed = "" if seed is None else f", data seed {seed}"
+    return f"{size} training texts{of_seed}, {split}"
+
+
+def _told_example(key: Any) -> str:
+    return f"a {key[2]} example of the bag of {key[0]} training texts"
+
+
+ALL = -1.0  # stands for the data seed of all training texts
+# numbers, since an empty cell is then a missing one
+GROUPS = Groups({"train_size": pa.float64(), "data_seed": pa.float64()}, _rows, _told_example)

@@ -1,0 +1,211 @@
+"""Bags of words of each size of training: in summary.csv, and as sides that are compared with runs."""
+
+import json
+import random
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import accuracy_score, f1_score, mean_squared_error
+from synthetic import TRAINING, edit_csv, make_experiment
+
+from seedbed.analysis import bootstrap
+from seedbed.analysis.bags_of_sizes import read_bags
+from seedbed.analysis.outputs import read_outputs
+from seedbed.analysis.runs import read_runs
+from seedbed.analysis.sides import SideMaker
+from seedbed.core.errors import SeedbedError
+from seedbed.core.tasks import TASKS
+from seedbed.data.bags_of_sizes import Labels, write_bags
+
+LEAKED = ["test-1", "test-30", "test-39"]
+STATISTICS = {"replicates": 200, "bootstrap_seed": 0}
+
+
+def make(folder, **more):
+    asked = {
+        "frameworks": ["transformers"], "train_sizes": [20, 80, "all"], "leaked": LEAKED,
+        "seeds": {"init": [0, 1], "data": [0, 3]}, "sizes": {"validation": 20, "test": 40},
+    }  # fmt: skip
+    return make_experiment(folder, **(asked | more))
+
+
+def predictions_of(made):
+    return pd.read_csv(made.bags[0] / "predictions.csv")
+
+
+def edit(path, change):
+    """Rewrite a table; `change` maps a row to another, or to None to leave it out."""
+
+    def all_rows(rows):
+        rows[:] = [changed for row in rows if (changed := change(row)) is not None]
+
+    edit_csv(path, all_rows)
+
+
+def runs_of(made):
+    """The outputs of the first cell, by split."""
+    found = read_runs(made.folders, made.plan.reporting(), {})
+    return {split: next(iter(cells.values())) for split, cells in found.cells.items()}
+
+
+@pytest.mark.parametrize(
+    ("metric", "score"),
+    [
+        ("accuracy", accuracy_score),
+        ("macro_f1", lambda actual, predicted: f1_score(actual, predicted, average="macro")),
+    ],
+)
+def test_the_bag_in_the_summary_has_the_size_of_the_runs(tmp_path, metric, score):
+    made = make(tmp_path, metric=metric)
+    told = predictions_of(made).query("split == 'test'")
+    kept = {"all": told, "without leaks": told[~told["example"].isin(LEAKED)]}
+    rows = [row for row in made.aggregate()["summary"] if row["metric"] == metric]
+    assert {(row["train_size"], row["test_set"]) for row in rows} == {
+        (size, test_set) for size in (20, 80, TRAINING) for test_set in kept
+    }
+    for row in rows:
+        of_size = kept[row["test_set"]].query(f"train_size == {row['train_size']}")
+        scores = [
+            score(each["label"], each["prediction"]) for _, each in of_size.groupby("data_seed", dropna=False)
+        ]
+        assert len(scores) == (1 if row["train_size"] == TRAINING else 2)
+        assert row["bag_of_words"] == pytest.approx(np.mean(scores))
+
+
+def test_a_size_without_a_bag_tells_why(tmp_path):
+    made = make(tmp_path)
+    why = "all training texts are of one class"
+    at_20 = {"train_size": "20", "data_seed": "3"}
+    edit(
+        made.bags[0] / "bags.csv",
+        lambda row: row | {"selected": "", "left_out": why} if at_20.items() <= row.items() else row,
+    )
+    edit(made.bags[0] / "predictions.csv", lambda row: None if at_20.items() <= row.items() else row)
+    for row in made.aggregate()["summary"]:
+        told = row["bag_of_words"] is None, row["bag_of_words_left_out"]
+        assert told == ((True, why) if row["train_size"] == 20 else (False, None))
+    bags = read_bags(made.bags[0], made.plan.reporting(), runs_of(made))
+    assert (bags.sizes, bags.left_out) == ([80, TRAINING], {20: why})
+    with pytest.raises(SeedbedError, match="there is no bag of words of a size"):
+        bags.outputs("test", 20, [(0, 0)])
+
+
+def test_bags_are_sides_that_are_paired_with_runs(tmp_path):
+    made = make(tmp_path)
+    runs = runs_of(made)
+    bags = read_bags(made.bags[0], made.plan.reporting(), runs)
+    assert bags.sizes == [20, 80, TRAINING]
+    seeds = ((0, 0), (0, 3), (1, 0), (1, 3))
+    maker = SideMaker(STATISTICS)
+    told = predictions_of(made).query("split == 'test' and train_size == 80")
+    right = (told["label"] == told["prediction"]).groupby(told["data_seed"]).mean()
+    bag = maker.side(bags.outputs("test", 80, seeds), "accuracy", seeds, "reviews", "test", "all")
+    assert bag.scores.mean(axis=1) == pytest.approx([right[data] for _, data in seeds])
+    run = maker.side(runs["test"], "accuracy", seeds, "reviews", "test", "all")
+    found = bootstrap.compare(run, bag, paired=True, confidence=0.95, seed=0)
+    assert found.delta == pytest.approx(run.mean - right.mean())
+    assert found.low < found.delta < found.high
+    # the bag of all training texts is the same for every data seed
+    whole = bags.outputs("test", TRAINING, seeds).predicted
+    assert (whole == whole[0]).all()
+    # validation chooses by accuracy and loss
+    selection, tie_break = maker.validation(bags.outputs("validation", 80, seeds), seeds, "reviews")
+    assert np.isfinite(tie_break.scores).all()
+    assert selection.scores.shape == (4, 20)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda row: row | {"example": "test-x"} if row["example"] == "test-7" else row,
+            r"not evaluated on the examples of the runs.*20 training texts, data seed 0, test, example 8: "
+            "'test-7'.*remove the file",
+        ),
+        (lambda row: None if row["train_size"] == "80" else row, "a bag of words has no predictions.*80 tr"),
+        (
+            lambda row: row | {"probability_positive": "1.5"},
+            r"outside \[0, 1\].*predictions.csv, line 2.*remove the file",
+        ),
+        (
+            lambda row: row | {"example": "test-6"} if row["example"] == "test-7" else row,
+            "a test example of the bag of 20 training texts stands twice.*test-6",
+        ),
+    ],
+    ids=["other examples", "no predictions", "probability", "twice"],
+)
+def test_faulty_predictions_of_bags_are_refused(tmp_path, change, message):
+    made = make(tmp_path)
+    edit(made.bags[0] / "predictions.csv", change)
+    with pytest.raises(SeedbedError) as refused:
+        made.aggregate()
+    assert re.search(message, str(refused.value), re.DOTALL)
+
+
+def test_a_size_that_the_table_of_bags_lacks_is_refused(tmp_path):
+    made = make(tmp_path)
+    bags = read_bags(made.bags[0], made.plan.reporting(), runs_of(made))
+    with pytest.raises(SeedbedError, match=r"no bag of words of a size of training.*\n.*bags.csv"):
+        bags.baseline(40)
+
+
+def splits_of(label_of):
+    draw, splits = random.Random(0), {}
+    for split, number in {"train": 60, "validation": 20, "test": 30}.items():
+        numbers = [draw.choices(range(20), k=5) for _ in range(number)]
+        splits[split] = [
+            {"id": f"{split}-{index}", "text": " ".join(f"w{n:02}" for n in each), "label": label_of(each)}
+            for index, each in enumerate(numbers)
+        ]
+    return splits
+
+
+def written(folder, splits, labels):
+    """Bags of 30 of 60 texts and of all, and a run that predicts what the bag of all does."""
+    order = [example["id"] for example in splits["train"]]
+    bags = folder / "bags_of_words" / "texts"
+    write_bags(bags / "bags.csv", bags / "predictions.csv", splits, {2: order}, [30], labels)
+    rows = pd.read_csv(bags / "predictions.csv", dtype=str)
+    whole = rows[rows["data_seed"].isna()].drop(columns=["train_size", "data_seed"])
+    whole.to_csv(folder / "predictions.csv", index=False)
+    return bags, rows[(rows["train_size"] == "30") & (rows["split"] == "test")]
+
+
+def test_bags_of_sets_of_labels_are_outputs(tmp_path):
+    names = ["a", "b", "c"]
+    splits = splits_of(lambda each: [int(3 in each), int(sum(each) > 45), int(7 in each)])
+    folder, told = written(tmp_path, splits, Labels(TASKS["multilabel"], names, names))
+    dataset = {"task": "multilabel", "labels": names, "label_names": names, "classes": names}
+    reporting = {"grid": {"datasets": ["texts"]}, "datasets": {"texts": dataset}}
+    document = {"label_names": names, "constant_answers": {"micro_f1": ["b"]}}
+    runs = read_outputs(tmp_path / "predictions.csv", TASKS["multilabel"], document)
+    bags = read_bags(folder, reporting, runs)
+    assert np.array_equal(bags.outputs("test", 60, [(0, 2)]).predicted, runs["test"].predicted)
+    actual, predicted = (
+        np.array([np.isin(names, json.loads(cell)) for cell in told[column]])
+        for column in ("label", "prediction")
+    )
+    assert bags.baseline(30).values["macro_f1", "all"] == pytest.approx(
+        f1_score(actual, predicted, average="macro", zero_division=0)
+    )
+    assert bags.baseline(30, ["test-0"]).values["subset_accuracy", "without leaks"] == pytest.approx(
+        accuracy_score(actual[1:], predicted[1:])
+    )
+
+
+def test_bags_of_numbers_are_outputs(tmp_path):
+    splits = splits_of(lambda each: sum(each) / 10)
+    folder, told = written(tmp_path, splits, Labels(TASKS["regression"]))
+    reporting = {"grid": {"datasets": ["texts"]}, "datasets": {"texts": {"task": "regression"}}}
+    document = {"targets": {"mean": 4.5}}
+    runs = read_outputs(tmp_path / "predictions.csv", TASKS["regression"], document)
+    bags = read_bags(folder, reporting, runs)
+    assert np.array_equal(bags.outputs("test", 60, [(0, 2)]).predicted, runs["test"].predicted)
+    actual, predicted = (told[column].astype(float) for column in ("label", "prediction"))
+    expected = {"pearson": np.corrcoef(actual, predicted)[0, 1], "mse": mean_squared_error(actual, predicted)}
+    for metric, value in expected.items():
+        assert bags.baseline(30).values[metric, "all"] == pytest.approx(value)
+    side = SideMaker(STATISTICS).side(bags.of_size("test", 30), "pearson", [(2, 2)], "texts")
+    assert side.mean == pytest.approx(expected["pearson"], abs=1e-6)
