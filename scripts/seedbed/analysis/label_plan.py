@@ -139,11 +139,7 @@ def plan_labels(
     _check_sizes(experiment)
     metric = _metric(experiment, metric)
     level = target_of(target, metric)
-    curves = [
-        curve
-        for curve in list_curves(summarise(experiment.runs, {}, experiment.reporting), experiment.reporting)
-        if curve.metric == metric and curve.test_set == "all" and METHODS[curve.method].trains
-    ]
+    curves = _curves(experiment, metric)
     cells = [row.cell for curve in curves for rows in curve.candidates.values() for row in rows]
     counted = Counted(experiment.cells, read_sides(experiment, cells), settings)
     asked = [_Asked(curve, level, counted) for curve in curves]
@@ -178,6 +174,23 @@ def _metric(experiment: Finished, asked: str | None) -> str:
     raise SeedbedError(
         "a metric that this experiment does not report", where="METRIC", found=repr(asked), hint=hint
     )
+
+
+def _curves(experiment: Finished, metric: str) -> list[LearningCurve]:
+    """The learning curves by a metric on all test texts, of what is trained."""
+    summary = summarise(experiment.runs, {}, experiment.reporting)
+    found = [
+        curve
+        for curve in list_curves(summary, experiment.reporting)
+        if curve.metric == metric and curve.test_set == "all" and METHODS[curve.method].trains
+    ]
+    if not found:
+        raise SeedbedError(
+            f"runs without a test {metric_name(metric)}",
+            where=str(experiment.folder / "runs.csv"),
+            hint="let Snakemake make the table anew",
+        )
+    return found
 
 
 def target_of(text: str, metric: str) -> float:

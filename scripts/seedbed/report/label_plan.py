@@ -1,11 +1,11 @@
 """How many labels a target takes, as the terminal shows it: the numbers in sentences, and a table of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from seedbed.analysis.label_plan import ONE_SIZE, PLACE, LabelPlan, NeedRow
-from seedbed.analysis.label_worth import FEWER, FURTHEST, MORE
+from seedbed.analysis.label_worth import FEW_SIZES, FEWER, FURTHEST, MORE
 from seedbed.analysis.methods import ONE_SEED
 from seedbed.analysis.sizes import Number
 from seedbed.analysis.verdicts import FEW_SEEDS
@@ -204,15 +204,23 @@ def _signed(number: float) -> str:
 
 
 def next_step(rows: Sequence[NeedRow]) -> str:
-    """What would make the numbers known: more seeds, sizes or labels; empty where they are."""
+    """What would make the numbers known, or reach the target: more seeds, sizes or labels, or another model;
+    empty where the numbers are known."""
     if any(row.no_verdict in (ONE_SEED, FEW_SEEDS) for row in rows):
         return "seeds"
-    open_above = [row for row in rows if row.labels_bound == MORE or row.no_verdict == ONE_SIZE]
-    if any(row.dataset_size and row.dataset_size > (row.largest or 0) for row in open_above):
+    above = [row for row in rows if row.labels_bound == MORE or row.no_verdict == ONE_SIZE]
+    if any(row.dataset_size and row.dataset_size > (row.largest or 0) for row in above):
         return "larger"
-    if any(row.labels_bound == MORE for row in rows):
-        return "label"
+    if above:
+        return _step_beyond({row.not_extrapolated for row in above})
     return "smaller" if any(row.labels_bound == FEWER for row in rows) else ""
+
+
+def _step_beyond(reasons: Collection[str | None]) -> str:
+    """The next step where all texts were tried, by why there is no extrapolation: None where there is one."""
+    if FEW_SIZES in reasons:
+        return "sizes"
+    return "label" if None in reasons else "nowhere"
 
 
 # --- the table ----------------------------------------------------------------------------------------------

@@ -99,6 +99,7 @@ def test_a_power_law_that_cannot_reach_it_says_why(experiment, tmp_path):
     assert "Beyond: Not measured: from random weights nothing can be said, as a power law needs 4 sizes." in (
         screen(few, "0.95")
     )
+    assert screen(few, "0.95")[-1].startswith("Next: Add sizes to grid.train_sizes, so that there are four")
 
 
 def test_what_the_smallest_size_reaches_is_a_bound(experiment):
