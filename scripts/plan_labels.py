@@ -56,9 +56,20 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _check_output(output: Path | None) -> None:
-    if output is not None and (output.suffix != ".csv" or output.is_dir()):
+    """Refuse a file that cannot be written, before anything is computed."""
+    if output is None:
+        return
+    if output.suffix != ".csv":
         raise SeedbedError(
-            "the numbers are written to a CSV file", where=str(output), hint="name a file that ends in .csv"
+            "the numbers are written as CSV", where=str(output), hint="name a file that ends in .csv"
+        )
+    files = [folder for folder in output.parents if folder.is_file()]
+    if files or output.is_dir():
+        raise SeedbedError(
+            "no file can be written there",
+            where=str(output),
+            found=f"{files[0]} is a file" if files else "a folder",
+            hint="name a file in a folder, such as results/labels.csv",
         )
 
 

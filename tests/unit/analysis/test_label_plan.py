@@ -211,6 +211,10 @@ def test_bad_input_is_refused_and_nothing_is_written(experiment, tmp_path, capsy
     assert "no finished experiment" in failed(capsys, tmp_path, "0.8")
     assert "ends in .csv" in failed(capsys, experiment, "0.8", "--output", tmp_path / "out.txt")
     assert list(tmp_path.iterdir()) == []
+    out.mkdir()
+    assert "found: a folder" in failed(capsys, experiment, "0.8", "--output", out)
+    below = experiment / "runs.csv" / "out.csv"
+    assert "runs.csv is a file" in failed(capsys, experiment, "0.8", "--output", below)
 
 
 @pytest.mark.parametrize(
