@@ -524,10 +524,7 @@ def _write_bags(plan: Plan, dataset: str, labels: Mapping[str, np.ndarray]) -> N
     """Bags of words of each size; the larger the size and the seed, the more examples they get right."""
     names = plan.shared.classes_of(dataset)
     keys = [(size, seed) for size in plan.sizes for seed in plan.data_seeds] + [(TRAINING, None)]
-    bags = [
-        {"train_size": size, "data_seed": seed, "features": "words", "setting": "C", "selected": 1.0}
-        for size, seed in keys
-    ]
+    bags = [{"train_size": size, "data_seed": seed, "setting": "C", "selected": 1.0} for size, seed in keys]
     rows = []
     for size, seed in keys:
         for split, codes in labels.items():

@@ -24,7 +24,6 @@ from seedbed.core.known import known
 from seedbed.core.rows import ANEW, TypedRow
 from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import task_of
-from seedbed.data.bags import WORDS
 
 WHAT = "table of bags of words by size of training"
 # a bag: number of training texts and data seed, which is None of all training texts
@@ -37,7 +36,7 @@ class BagRow(TypedRow):
 
     train_size: int
     data_seed: int | None
-    features: str
+    features: str | None
     setting: str
     selected: float | None
     left_out: str | None
@@ -49,13 +48,13 @@ class BagsOfSizes:
 
     Attributes:
         path: the table of bags.
-        features: what they count, words or characters.
+        features: what they count, where these are not words.
         left_out: by size, why a bag of it could not be trained; such a size has no outputs.
         cells: outputs of one bag each, by split, and by size and data seed.
     """
 
     path: Path
-    features: str
+    features: str | None
     left_out: Mapping[int, str]
     cells: Mapping[str, Mapping[Key, CellOutputs]]
 
@@ -120,7 +119,7 @@ class BagsOfSizes:
             for test_set, cell in tests.items()
             for metric in cell.task.reported
         }
-        return Baseline(values, None if self.features == WORDS else self.features)
+        return Baseline(values, self.features)
 
     def _missing(self, found: str) -> SeedbedError:
         return SeedbedError(

@@ -59,7 +59,7 @@ def stages(plan: Plan) -> dict[str, Any]:
             plan.head_size,
             plan.sizes,
         ],
-        "tables": plan.aggregation(),
+        "tables": [plan.aggregation(), plan.data_seeds],
         "figures": [plan.reporting(), plan.label_names(), plan.recipe_limits()],
         "report": canonical(plan.config),
     }

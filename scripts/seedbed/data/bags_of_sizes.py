@@ -13,7 +13,7 @@ from typing import Any
 from seedbed.core.files import write_rows
 from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import Task
-from seedbed.data.bags import FAULTS, KINDS, PROBABILITY, Kind, features_of, inputs_of, reason
+from seedbed.data.bags import FAULTS, KINDS, PROBABILITY, WORDS, Kind, features_of, inputs_of, reason
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,8 @@ def write_bags(
     that cannot be trained is in the table of bags, with the reason.
 
     Args:
-        bags: the table of bags, with BAG_COLUMNS: `setting` is C or alpha, and `selected` its value.
+        bags: the table of bags, with BAG_COLUMNS: `features` unless these are words, `setting` is C or alpha,
+            and `selected` its value.
         predictions: of the selected bags on validation and test, with COLUMNS and, of classes and sets of
             labels, `probability_LABEL`; cells are spelled as in the predictions.csv of a run.
         splits: train, validation and test, see `baselines`.
@@ -108,7 +109,7 @@ def _bag(
     """The row of a bag, and those of its predictions."""
     kind = KINDS[labels.task.outputs]
     of_bag = {"train_size": subset.size, "data_seed": subset.data_seed}
-    row = {**of_bag, "features": features, "setting": kind.setting}
+    row = {**of_bag, "features": None if features == WORDS else features, "setting": kind.setting}
     try:
         inputs = inputs_of({**splits, "train": subset.examples}, features)
         models = kind.models(inputs["train"], subset.examples)

@@ -56,7 +56,7 @@ def target_text(plan: LabelPlan) -> str:
 
 def _lines(plan: LabelPlan, rows: Sequence[NeedRow]) -> list[Line]:
     """What there is to say of the curves of one place, a row an init."""
-    level = f"{level_text(plan.experiment.confidence)} interval"
+    level = plan.experiment.level
     answer = WORDS.say("answer", target_text(plan), metric_name(plan.metric), list(map(_need, rows)), level)
     lines = [Line("answer", answer), Line("tried", WORDS.say("tried", _tried(rows)))]
     lines += [Line("beyond", WORDS.say("beyond", _beyond(row), level)) for row in rows if _is_beyond(row)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from seedbed.analysis.label_worth import MORE
+from seedbed.analysis.label_worth import FEWER, MORE
 from seedbed.analysis.sizes import Number, Sized, Worth, sized
 from seedbed.core.known import known
 from seedbed.core.rows import Row
@@ -25,6 +25,7 @@ from seedbed.report.parts import (
 
 WORDS = Words("report/sizes")
 MAX_ROWS = 14
+SIGNS = {MORE: ">", FEWER: "<"}
 DIGITS = 3  # of a number of labels, which is read off a curve
 
 
@@ -87,6 +88,11 @@ def interval_text(low: Number, high: Number) -> str:
 def number_text(number: Number) -> str:
     """A number of labels, or a bound of it: 1,240, more than 1,800."""
     return " ".join(filter(None, (number.bound, _labels(number))))
+
+
+def _short(number: Number) -> str:
+    """The same in a cell: > 1,800."""
+    return " ".join(filter(None, (SIGNS.get(number.bound, ""), _labels(number))))
 
 
 def _labels(number: Number) -> str:
@@ -244,7 +250,7 @@ class _Line:
     def worth(self) -> Cell | None:
         """The number of labels with which random weights reach the checkpoint's score."""
         worth = self._worth
-        return None if worth is None else Cell(number_text(worth.number), worth.number.labels)
+        return None if worth is None else Cell(_short(worth.number), worth.number.labels)
 
     @property
     def worth_interval(self) -> Cell | None:
@@ -254,4 +260,4 @@ class _Line:
             return None
         ends = worth.low, worth.high
         copied = (ends[0].labels, ends[1].labels)
-        return Cell(interval_text(*ends), copied=copied)
+        return Cell(WORDS.say("interval", *map(_short, ends)), copied=copied)

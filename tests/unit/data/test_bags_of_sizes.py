@@ -210,4 +210,8 @@ def test_all_training_texts_tell_whether_the_features_are_words(tmp_path):
     order = [example["id"] for example in splits["train"]]
     labels = Labels(TASKS["classification"], NAMES, ("0", "1", "2"))
     bags, _ = made(tmp_path, splits, {0: order}, [10], labels)
-    assert {bag["features"] for bag in bags} == {"words"}
+    assert {bag["features"] for bag in bags} == {""}
+    for example in splits["train"]:
+        example["text"] = example["text"].replace(" ", "")
+    bags, _ = made(tmp_path, splits, {0: order}, [10], labels)
+    assert {bag["features"] for bag in bags} == {"characters"}
