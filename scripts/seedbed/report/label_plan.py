@@ -8,7 +8,7 @@ from seedbed.analysis.label_plan import ONE_SIZE, PLACE, LabelPlan, NeedRow
 from seedbed.analysis.label_worth import FEW_SIZES, FEWER, FURTHEST, MORE
 from seedbed.analysis.methods import ONE_SEED
 from seedbed.analysis.sizes import Number
-from seedbed.analysis.verdicts import FEW_SEEDS
+from seedbed.analysis.verdicts import FEW_SEEDS, UNLEARNED
 from seedbed.core.known import known
 from seedbed.core.rows import grouped
 from seedbed.core.wording import Words
@@ -142,7 +142,9 @@ class Beyond:
 
 
 def _is_beyond(row: NeedRow) -> bool:
-    return row.extrapolated is not None or row.not_extrapolated is not None
+    """Whether there is something to say of a power law: of runs that learned nothing there is not."""
+    told = row.extrapolated is not None or row.not_extrapolated is not None
+    return told and row.no_verdict not in UNLEARNED
 
 
 def _beyond(row: NeedRow) -> Beyond:

@@ -12,7 +12,7 @@ from synthetic import TRAINING, make_experiment, make_generation
 import plan_labels as command
 from seedbed.analysis.label_plan import ONE_SIZE, plan_labels, target_of
 from seedbed.analysis.label_worth import FEWER, MORE
-from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS
+from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED
 from seedbed.core.errors import SeedbedError
 from seedbed.report.label_plan import facts
 
@@ -126,6 +126,14 @@ def test_few_seeds_and_collapses_bear_no_verdict(tmp_path):
     at_40 = "reviews/small/transformers/pretrained/lab.train_size=40/seed1"
     fallen = plan(make(tmp_path / "fallen", collapsed=[at_40]), "0.70")["pretrained"]
     assert (fallen.no_verdict, fallen.n_collapsed, fallen.saved) == (COLLAPSE, 1, None)
+
+
+def test_runs_that_learned_nothing_bear_no_verdict_and_no_power_law(tmp_path):
+    folder = make(tmp_path, accuracy=lambda run: 0.5 if run.init == "random" else level(run))
+    assert plan(folder, "0.70")["random"].no_verdict == NOTHING_LEARNED
+    lines = screen(folder, "0.70")
+    assert "from random weights (no verdict: nothing learned)" in lines[0]
+    assert [line for line in lines if line.startswith("Beyond")] == []
 
 
 def test_another_metric_of_the_experiment_has_curves_of_its_own(tmp_path):
