@@ -22,7 +22,7 @@ export TRANSFORMERS_OFFLINE := 1
 # Read by envs/install.sh, which has defaults.
 export PYTHON TORCH
 
-.PHONY: help install demo demo-lora demo-sizes run plan compare merge test test-slow test-all test-slurm test-gpu bench bench-scale browser golden golden-approve reference docs lint format lock docs-lock dag clean
+.PHONY: help install demo demo-lora demo-sizes run plan compare plan-labels merge test test-slow test-all test-slurm test-gpu bench bench-scale browser golden golden-approve reference docs lint format lock docs-lock dag clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -59,6 +59,13 @@ $(if $(and $(A),$(B)),,$(error name two experiments: make compare A=results/ONE 
 endif
 compare: install ## compare two experiments: make compare A=results/ONE B=results/OTHER [OUTPUT=FILE.html]
 	@$(BIN)/python scripts/compare.py $(A) $(B) $(if $(OUTPUT),--output $(OUTPUT))
+
+ifneq ($(filter plan-labels,$(MAKECMDGOALS)),)
+$(if $(and $(RESULTS),$(TARGET)),,$(error name an experiment and a score to reach: make plan-labels RESULTS=results/ONE TARGET=0.85))
+endif
+plan-labels: install ## say how many labels a score takes: make plan-labels RESULTS=results/ONE TARGET=0.85 [METRIC=macro_f1 OUTPUT=FILE.csv]
+	@$(BIN)/python scripts/plan_labels.py $(RESULTS) $(TARGET) $(if $(METRIC),--metric $(METRIC)) \
+	    $(if $(OUTPUT),--output $(OUTPUT))
 
 ifneq ($(filter merge,$(MAKECMDGOALS)),)
 $(if $(and $(RUN),$(OUTPUT)),,$(error name a run with an adapter and a folder to make: make merge RUN=results/.../SEED OUTPUT=FOLDER))

@@ -148,9 +148,7 @@ def make_experiment(
             split: labels_of(dataset, split, size, len(labels), shares) for split, size in sized.items()
         }
         _write_dataset(plan.results / "data" / dataset, models, leaked, counts)
-    for path in plan.subsets():
-        ranks = ({"rank": rank, "example": f"train-{rank}"} for rank in range(1, TRAINING + 1))
-        files.write_rows(path, subsets.COLUMNS, ranks)
+    _write_orders(plan)
     for dataset in datasets if plan.sizes else ():
         codes = {split: labels_of(dataset, split, size, len(labels), shares) for split, size in sizes.items()}
         _write_bags(plan, dataset, codes)
@@ -160,6 +158,13 @@ def make_experiment(
     numbers = {split: len(names) for split, names in (clusters or {}).items()}
     _write_audit(made.experiment / "data_audit.csv", plan.config["grid"]["datasets"], numbers)
     return made
+
+
+def _write_orders(plan: Plan) -> None:
+    """Write the orders of the training texts, where sizes of training are swept."""
+    for path in plan.subsets():
+        ranks = ({"rank": rank, "example": f"train-{rank}"} for rank in range(1, TRAINING + 1))
+        files.write_rows(path, subsets.COLUMNS, ranks)
 
 
 def _add_clusters(config, clusters) -> None:
@@ -364,7 +369,7 @@ def make_generation(
         test_curves: whether metrics.csv holds the test split after every epoch.
         leaked: ids of the test examples that stand in the training split, too, in every dataset.
         clusters: see `make_experiment`.
-        grid: inits (by default pretrained alone), seeds.
+        grid: inits (by default pretrained alone), seeds, train_sizes, of TRAINING training texts.
     """
     config = generation_config(folder, methods, datasets, models, rates, test_curves, grid, sweeps)
     if clusters:
@@ -382,6 +387,7 @@ def make_generation(
         _write_generation_run(target, run, plan, level, state, sizes, draw)
     for dataset in datasets:
         _write_leaks(plan.results / "data" / dataset, leaked)
+    _write_orders(plan)
     for model in models:
         _write_model(plan.results / "models" / model, model)
     made = Synthetic(plan)

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from bench.processes import ROOT, BenchError, Usage, run, run_all
-from seedbed.analysis.comparison import complete_settings
+from seedbed.analysis.finished import complete_settings
 from seedbed.config.plan import Plan
 from seedbed.core import files
 from seedbed.core.errors import SeedbedError

@@ -16,6 +16,7 @@ from seedbed.analysis.baselines import BASELINE_COLUMNS
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS
 from seedbed.analysis.diagnostics import COLUMNS as DIAGNOSTICS
 from seedbed.analysis.differences import Contrast, Difference
+from seedbed.analysis.label_plan import NEED_COLUMNS, NeedRow
 from seedbed.analysis.label_worth_rows import WORTH_COLUMNS, WorthRow
 from seedbed.analysis.learning_curves import CURVE_COLUMNS, CurveRow
 from seedbed.analysis.table_rows import LEAKLESS, SUMMARY_COLUMNS, RunRow, SummaryRow, run_columns
@@ -63,6 +64,7 @@ def tables() -> dict[str, Table]:
         **{name: Table(columns, (Contrast, Difference)) for name, columns in DIAGNOSTICS.items()},
         "learning_curves": Table(CURVE_COLUMNS, (CurveRow,)),
         "label_worth": Table(WORTH_COLUMNS, (WorthRow,)),
+        "label_plan": Table(NEED_COLUMNS, (NeedRow,)),
         "data_audit": Table(AUDIT),
         "trainable_parameters": Table(TRAINABLE),
         "metrics": Table(METRIC_COLUMNS),

@@ -12,7 +12,7 @@ from seedbed.config import documentation
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "reference"
-COMMANDS = ("show.py", "compare.py", "merge_adapter.py")
+COMMANDS = ("show.py", "compare.py", "plan_labels.py", "merge_adapter.py")
 MADE = "`make reference` writes this page from"
 
 

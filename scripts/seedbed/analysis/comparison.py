@@ -10,8 +10,7 @@ validation are compared, so that two sweeps need no recipe in common.
 import functools
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,10 +18,17 @@ from typing import Any
 import numpy as np
 
 from seedbed.analysis import statistics, verdicts
-from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, choice, compare_best
+from seedbed.analysis.bootstrap import Candidate, Estimate, Side, choice, compare_best
 from seedbed.analysis.differences import Compared, How, estimate_without_collapsed, with_holm, with_verdict
-from seedbed.analysis.experiment import INITS, Experiment
-from seedbed.analysis.outputs import CellOutputs, read_outputs, stack
+from seedbed.analysis.experiment import INITS
+from seedbed.analysis.finished import (
+    Finished,
+    Group,
+    check_finished,
+    complete_settings,
+    read_finished,
+    read_group,
+)
 from seedbed.analysis.records import trained_together
 from seedbed.analysis.sides import (
     ExactTest,
@@ -32,27 +38,18 @@ from seedbed.analysis.sides import (
     gain_candidates,
     named_seed,
     pairing,
-    seeds_of,
 )
 from seedbed.analysis.table_rows import RunRow
-from seedbed.config.settings import Statistics
-from seedbed.config.validation import as_written, complete
-from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
-from seedbed.core.rows import CELL, Row, grouped
+from seedbed.core.rows import Row, grouped
 from seedbed.core.seeds import independent_seeds
-from seedbed.core.splits import PREDICTED
-from seedbed.core.tasks import DEFAULT, TASKS, Task
 from seedbed.core.words import metric_name
-from seedbed.data.clusters import by_example
 
 PLACE = ("dataset", "model", "framework", "init")
 NAMED = PLACE[:2]  # what experiments may have under different names
 # Candidates whose resampled means are kept for further differences; beyond it they are made anew.
 MAX_KEPT = 128
-# Largest difference between a metric in runs.csv and the counted one, relative to values above 1.
-ROUNDING = 1e-6
 
 # of the inputs of a run, those that its own splits and settings do not tell, in words
 TRAINED_ON = {
@@ -61,66 +58,6 @@ TRAINED_ON = {
     "weights/model.safetensors": "weights of the checkpoint (SHA-256)",
 }
 Key = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Finished(Experiment):
-    """A finished experiment that is known by its folder alone. Its datasets and models have the names that
-    the other experiment has for them.
-
-    Attributes:
-        name: as tables name it.
-        folder: its folder.
-        own_names: its own names of datasets and models, by the other's, where they differ.
-    """
-
-    name: str = ""
-    folder: Path = Path()
-    own_names: Mapping[str, str] = field(default_factory=dict)
-
-    def own(self, name: str) -> str:
-        """Its own name of a dataset or model."""
-        return self.own_names.get(name, name)
-
-    def run_folder(self, run: RunRow) -> Path:
-        """The folder of a run."""
-        own = replace(run, dataset=self.own(run.dataset), model=self.own(run.model))
-        return self.folder / "runs" / own.folder
-
-    def with_names(self, own_names: Mapping[str, str]) -> "Finished":
-        """The same with other names of datasets and models: its own by the new ones."""
-        new = {own: name for name, own in own_names.items()}
-        runs = [
-            replace(run, dataset=new.get(run.dataset, run.dataset), model=new.get(run.model, run.model))
-            for run in self.runs
-        ]
-        reporting = recorded(self.name, runs, self.task, self.reporting["statistics"])
-        return replace(self, runs=runs, reporting=reporting, own_names=own_names)
-
-
-def recorded(name: str, runs: Sequence[RunRow], task: Task, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What the runs of a finished experiment tell of its `Plan.reporting()`.
-
-    Args:
-        name: of the experiment.
-        runs: all of them.
-        task: what they were trained for.
-        settings: of the comparison, see `complete_settings`: they stand in for the experiment's `statistics`.
-    """
-    grid = {f"{column}s": list(dict.fromkeys(run[column] for run in runs)) for column in CELL}
-    return {
-        "experiment": name,
-        "task": task.name,
-        "grid": grid,
-        "datasets": {
-            dataset: {"task": task.name, "metric": task.chosen_metric} for dataset in grid["datasets"]
-        },
-        "recipes": {
-            run.recipe: {"family": run.recipe_family, "method": run.method, "swept": dict(run.swept)}
-            for run in runs
-        },
-        "statistics": settings,
-    }
 
 
 @dataclass(frozen=True)
@@ -145,25 +82,6 @@ class Match:
     def by_name(self) -> bool:
         """Whether both have the same name; else each is the only one of its side."""
         return self.name_a == self.name_b
-
-
-@dataclass(frozen=True)
-class Group:
-    """The runs of one place and recipe, with what each recorded (run.json) and predicted."""
-
-    runs: list[RunRow]
-    documents: list[dict[str, Any]]
-    splits: dict[str, CellOutputs]
-
-    @property
-    def metric(self) -> str:
-        """Name of the metric that is compared."""
-        return self.splits["test"].task.reported[0]
-
-    @cached_property
-    def seeds(self) -> Seeds:
-        """(init seed, data seed) of each run."""
-        return seeds_of(self.runs)
 
 
 @dataclass(frozen=True)
@@ -244,16 +162,6 @@ def _with_holm(rows: Sequence[Compared], confidence: float) -> list[Compared]:
     return [with_holm(row, p_value, confidence) for row, p_value in zip(rows, p_values, strict=True)]
 
 
-def complete_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Some keys of the config's `statistics`, such as confidence, with the defaults of all others.
-
-    Raises:
-        SeedbedError: a value that the config does not allow.
-    """
-    values = {**as_written(Statistics()), **settings}
-    return complete(Statistics, values, where="statistics.", what="statistics")
-
-
 # --- reading and matching -----------------------------------------------------------------------------------
 
 
@@ -266,13 +174,7 @@ def read_experiments(a: str | Path, b: str | Path, settings: Mapping[str, Any]) 
     """
     folders = Path(a), Path(b)
     for folder in folders:
-        if not (folder / "runs.csv").is_file():
-            raise SeedbedError(
-                "no finished experiment to compare",
-                where=str(folder / "runs.csv"),
-                found="a folder without this table" if folder.is_dir() else "no such folder",
-                hint="name the folders of two experiments that have run, such as results/demo",
-            )
+        check_finished(folder)
     resolved = [folder.resolve() for folder in folders]
     if resolved[0] == resolved[1]:
         raise SeedbedError(
@@ -284,7 +186,7 @@ def read_experiments(a: str | Path, b: str | Path, settings: Mapping[str, Any]) 
     names = [folder.name for folder in resolved]
     if names[0] == names[1]:
         names = [str(folder) for folder in folders]
-    found = [_read(name, folder, settings) for name, folder in zip(names, folders, strict=True)]
+    found = [read_finished(folder, settings, name) for name, folder in zip(names, folders, strict=True)]
     if found[0].task.name != found[1].task.name:
         raise SeedbedError(
             "experiments of two tasks have no metric in common",
@@ -327,53 +229,6 @@ def _renamed(a: Finished, b: Finished, same: Mapping[str, str]) -> Finished:
                 hint=f"one of them can answer to {name!r}: run {other!r} in an experiment of its own",
             )
     return b.with_names(same)
-
-
-def _read(name: str, folder: Path, settings: Mapping[str, Any]) -> Finished:
-    path = folder / "runs.csv"
-    checksums.compare([path])
-    runs = RunRow.read(path)
-    if not runs:
-        raise _not_of_runs(path, "no row")
-    task = _task_of([folder / "runs" / run.folder for run in runs])
-    missing = [column for metric in task.reported if (column := f"test_{metric}") not in runs[0].measured]
-    if missing:
-        raise _not_of_runs(path, f"no column {', '.join(missing)}")
-    return Finished(runs, (), (), recorded(name, runs, task, settings), name=name, folder=folder)
-
-
-def _task_of(folders: Sequence[Path]) -> Task:
-    """The task in the record of the first run whose folder is there.
-
-    Records without a task are older than the second task, so they are of the first.
-    """
-    there = next((folder for folder in folders if (folder / "run.json").is_file()), folders[0])
-    (path,) = _files_of(there, "run.json")
-    record = read_json(path)
-    name = record.get("task", DEFAULT)
-    if name not in TASKS:
-        raise SeedbedError("a run of a task that is not known", where=f"{path}, task", found=repr(name))
-    return TASKS[name].measured_by(record.get("metric"))
-
-
-def _files_of(folder: Path, *names: str) -> list[Path]:
-    """Files of a run, which are there and have their checksums."""
-    paths = [folder / name for name in names]
-    missing = [path for path in paths if not path.is_file()]
-    if missing:
-        raise SeedbedError(
-            "a run of the table of runs is not there",
-            where=str(missing[0]),
-            hint="copy experiments with their run folders, or let Snakemake make the run anew",
-        )
-    checksums.compare(paths)
-    return paths
-
-
-def _not_of_runs(path: Path, found: str) -> SeedbedError:
-    return SeedbedError(
-        "not a table of runs", where=str(path), found=found, hint="let Snakemake make it anew"
-    )
 
 
 def find_matches(a: Finished, b: Finished) -> list[Match]:
@@ -490,31 +345,6 @@ class _Groups:
         return a, b
 
 
-def read_group(results: Finished, runs: Sequence[RunRow]) -> Group:
-    """What the runs of one cell of an experiment recorded and predicted.
-
-    Raises:
-        SeedbedError: a file of a run is missing, or is not what its rule wrote; its predictions do not have
-            the metric of runs.csv, or are of other examples than those of the first run.
-    """
-    documents, predictions = [], []
-    for run in runs:
-        path = results.run_folder(run)
-        record, predicted = _files_of(path, "run.json", "predictions.csv")
-        documents.append(read_json(record))
-        predictions.append(read_outputs(predicted, results.task, documents[-1]))
-        _check_run(path, run, predictions[0], predictions[-1])
-    splits = {split: stack([each[split] for each in predictions]) for split in PREDICTED}
-    return Group(list(runs), documents, _clustered(results, runs[0].dataset, splits))
-
-
-def _clustered(results: Finished, dataset: str, splits: Mapping[str, CellOutputs]) -> dict[str, CellOutputs]:
-    """Outputs with the clusters of their examples, if the dataset's folder is there to say them."""
-    path = results.folder.parent / "data" / results.own(dataset) / "splits.json"
-    clusters = by_example(path) if path.is_file() else {}
-    return {split: of.clustered(clusters[split]) if split in clusters else of for split, of in splits.items()}
-
-
 def _with_shared_clusters(groups: Sequence[Group]) -> list[Group]:
     """The groups; those without clusters have those of another group on the same examples, if there is one.
 
@@ -547,30 +377,6 @@ def _by_labels(results: Finished, group: Group) -> Group:
         return group
     splits = {split: table.called(told["labels"]) for split, table in group.splits.items()}
     return replace(group, splits=splits)
-
-
-def _check_run(
-    path: Path, run: RunRow, first: Mapping[str, CellOutputs], other: Mapping[str, CellOutputs]
-) -> None:
-    metric = other["test"].task.reported[0]
-    told, (counted,) = run.value(f"test_{metric}"), other["test"].measured(metric)
-    if told is None or counted is None:
-        same = told is counted
-    else:
-        same = abs(counted - told) < ROUNDING * max(1.0, counted)
-    if not same:
-        raise SeedbedError(
-            f"the predictions of a run do not have the {metric} of the table of runs",
-            where=f"{path}/predictions.csv",
-            found=f"{counted} by counting, {told} in runs.csv",
-            hint="the run was made anew since: let Snakemake bring the experiment up to date",
-        )
-    if not all(first[split].same_examples(other[split]) for split in first):
-        raise SeedbedError(
-            "two runs of one experiment were not evaluated on the same examples",
-            where=f"{path}/predictions.csv",
-            hint="let Snakemake bring the experiment up to date",
-        )
 
 
 # --- differences --------------------------------------------------------------------------------------------

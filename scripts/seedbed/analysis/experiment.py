@@ -28,7 +28,7 @@ class Experiment:
     """An experiment as its tables tell it, on one test set and by one metric.
 
     Figures read it as `figures.base.Data`, which adds how they look. Summary and report read it beside
-    `report.sources.Sources`, which holds other files. `comparison.Finished` is an experiment that is known by
+    `report.sources.Sources`, which holds other files. `finished.Finished` is an experiment that is known by
     its folder alone.
 
     Attributes:

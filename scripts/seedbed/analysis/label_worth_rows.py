@@ -1,26 +1,23 @@
 """What the learning curves of an experiment are worth in labels: label_worth.csv.
 
-The statistics are those of `label_worth`; here it is decided which curves are compared, and what bears a
-verdict.
+`label_worth` has the statistics, and `label_questions` decides what bears a verdict; here it is decided which
+curves are compared.
 """
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any
 
-from seedbed.analysis import bootstrap, label_worth, verdicts
-from seedbed.analysis.bootstrap import Candidate
+from seedbed.analysis import label_worth
 from seedbed.analysis.contrasts import METHOD_PAIRS, Sides
+from seedbed.analysis.label_questions import Counted, Part, Points, Question
 from seedbed.analysis.label_worth import FURTHEST, Curve, Extrapolated, Labels, Reached
 from seedbed.analysis.learning_curves import LearningCurve
-from seedbed.analysis.methods import OTHER_CHOICE
-from seedbed.analysis.sides import Seed, named_seed, only_seeds
+from seedbed.analysis.sides import named_seed
 from seedbed.analysis.table_rows import RunRow
 from seedbed.core.known import known
 from seedbed.core.rows import CELL, TypedRow, grouped
-from seedbed.core.seeds import FEWEST_SEEDS, independent_seeds
 from seedbed.core.tasks import METRICS
 
 WORTH, PASSES = "worth", "passes"
@@ -157,7 +154,7 @@ def worth_rows(
         sides: the cells with their predictions.
         settings: the config's `statistics`.
     """
-    counted = _Counted(grouped(runs, *CELL), sides, settings)
+    counted = Counted(grouped(runs, *CELL), sides, settings)
     rows = []
     for pair in list_pairs(curves):
         if len(pair.b.sizes) > 1:
@@ -168,40 +165,42 @@ def worth_rows(
     return rows
 
 
-def _worth(pair: CurvePair, size: int, counted: "_Counted") -> WorthRow:
-    sides = _Part(pair.a, (size,), counted), _Part(pair.b, pair.b.sizes, counted)
+def _worth(pair: CurvePair, size: int, counted: Counted) -> WorthRow:
+    parts = Part(pair.a, (size,), counted), Part(pair.b, pair.b.sizes, counted)
     how = _how([WORTH, size], pair, counted.settings)
 
-    def answer(a: Points, b: Points, paired: bool) -> Reached:
-        reference = Curve(pair.b.sizes, b)
-        return label_worth.worth(a[0], reference, paired=paired, extrapolate=True, **how)
+    def answer(points: Sequence[Points], paired: bool) -> Reached:
+        (score,), reference = points
+        curve = Curve(pair.b.sizes, reference)
+        return label_worth.worth(score, curve, paired=paired, extrapolate=True, **how)
 
-    asked = _Asked(*sides, answer, learning=sides[:1])
+    asked = Question(parts, answer, learning=parts[:1])
     ratio = asked.found.relative_to(size)
     return WorthRow(
         kind=WORTH,
         family=pair.family,
-        **asked.columns,
+        **_columns(asked),
         train_size=size,
         score=pair.a.chosen[size].mean,
         ratio=ratio.labels.number,
         ratio_low=_number(ratio.low),
         ratio_high=_number(ratio.high),
-        **_extrapolated(asked.found.extrapolated),
+        **extrapolated_columns(asked.found.extrapolated),
     )
 
 
-def _passes(pair: CurvePair, sizes: tuple[int, ...], counted: "_Counted") -> WorthRow:
+def _passes(pair: CurvePair, sizes: tuple[int, ...], counted: Counted) -> WorthRow:
     last = [known(curve.chosen[sizes[-1]].mean) for curve in (pair.a, pair.b)]
     if METRICS[pair.a.metric].direction * (last[0] - last[1]) < 0:
         pair = CurvePair(pair.family, pair.b, pair.a)
-    sides = _Part(pair.a, sizes, counted), _Part(pair.b, sizes, counted)
+    parts = Part(pair.a, sizes, counted), Part(pair.b, sizes, counted)
     how = _how([PASSES], pair, counted.settings)
 
-    def answer(a: Points, b: Points, paired: bool) -> Reached:
-        return label_worth.passes(Curve(sizes, a), Curve(sizes, b), paired=paired, **how)
+    def answer(points: Sequence[Points], paired: bool) -> Reached:
+        a, b = (Curve(sizes, each) for each in points)
+        return label_worth.passes(a, b, paired=paired, **how)
 
-    return WorthRow(kind=PASSES, family=pair.family, **_Asked(*sides, answer, learning=sides).columns)
+    return WorthRow(kind=PASSES, family=pair.family, **_columns(Question(parts, answer, learning=parts)))
 
 
 def _how(name: list[Any], pair: CurvePair, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,12 +214,50 @@ def _how(name: list[Any], pair: CurvePair, settings: Mapping[str, Any]) -> dict[
     }
 
 
+def _columns(asked: Question) -> dict[str, Any]:
+    """The columns of a row that every kind has."""
+    of_a, of_b = asked.parts
+    a, b = of_a.curve, of_b.curve
+    return {
+        "dataset": a.dataset,
+        "model": a.model,
+        "model_b": b.model,
+        "metric": a.metric,
+        "test_set": a.test_set,
+        "a": f"{a.framework}/{a.init}",
+        "b": f"{b.framework}/{b.init}",
+        "recipe_a": a.recipe,
+        "recipe_b": b.recipe,
+        "method_a": a.method,
+        "method_b": b.method,
+        "paired": asked.paired,
+        "n_a": of_a.seeds,
+        "n_b": of_b.seeds,
+        "n_collapsed_a": of_a.collapsed,
+        "n_collapsed_b": of_b.collapsed,
+        **number_columns(asked.found),
+        "no_verdict": asked.no_verdict,
+    }
+
+
+def number_columns(found: Reached) -> dict[str, Any]:
+    """The columns of a number of labels and its interval."""
+    return {
+        "labels": found.labels.number,
+        "labels_bound": found.labels.bound,
+        "low": _number(found.low),
+        "low_bound": found.low and found.low.bound,
+        "high": _number(found.high),
+        "high_bound": found.high and found.high.bound,
+    }
+
+
 def _number(labels: Labels | None) -> float | None:
     return None if labels is None else labels.number
 
 
-def _extrapolated(found: Extrapolated | None) -> dict[str, Any]:
-    """The columns of an extrapolation; what goes too far is empty."""
+def extrapolated_columns(found: Extrapolated | None) -> dict[str, Any]:
+    """The columns of an extrapolation; what goes too far is empty, and so is all where there is none."""
     if found is None:
         return {}
     labels, low, high = (
@@ -233,150 +270,3 @@ def _extrapolated(found: Extrapolated | None) -> dict[str, Any]:
         "extrapolated_high": high,
         "not_extrapolated": TOO_FAR if too_far else found.why_not,
     }
-
-
-# --- what is asked ------------------------------------------------------------------------------------------
-
-Points = Sequence[Sequence[Candidate]]
-
-
-@dataclass(frozen=True)
-class _Counted:
-    """What numbers of labels are computed of: runs by cell, predictions, and the config's `statistics`."""
-
-    by_cell: Mapping[tuple[Any, ...], Sequence[RunRow]]
-    sides: Sides
-    settings: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Some sizes of a curve."""
-
-    curve: LearningCurve
-    sizes: tuple[int, ...]
-    counted: _Counted
-
-    @cached_property
-    def runs(self) -> list[Sequence[RunRow]]:
-        """The runs of the chosen recipe at each size."""
-        return [self.counted.by_cell[self.curve.chosen[size].cell] for size in self.sizes]
-
-    @cached_property
-    def points(self) -> Points:
-        """The recipes that may be chosen at each size."""
-        candidate = self.counted.sides.candidate
-        return [
-            [candidate(row.cell, row.test_set, row.metric) for row in self.curve.candidates[size]]
-            for size in self.sizes
-        ]
-
-    @property
-    def agrees(self) -> bool:
-        """Whether predictions choose the recipes that the losses of runs did."""
-        return all(
-            self.curve.candidates[size][bootstrap.choice(point)].recipe == self.curve.chosen[size].recipe
-            for size, point in zip(self.sizes, self.points, strict=True)
-        )
-
-    @property
-    def collapsed(self) -> int:
-        """How many of the runs collapsed."""
-        return sum(bool(run.collapsed) for runs in self.runs for run in runs)
-
-    def near(self, found: Reached) -> list[Sequence[RunRow]]:
-        """The runs at the sizes that an interval spans, and at the next on both sides."""
-        low, high = (known(end).outermost for end in (found.low, found.high))
-        first = max((size for size in self.sizes if size <= low), default=self.sizes[0])
-        last = min((size for size in self.sizes if size >= high), default=self.sizes[-1])
-        return [runs for size, runs in zip(self.sizes, self.runs, strict=True) if first <= size <= last]
-
-    def with_seeds(self, seeds: Sequence[Seed]) -> Points:
-        """The chosen recipe at each size, with some of its seeds alone."""
-        return [
-            bootstrap.given(only_seeds(point[bootstrap.choice(point)].test, seeds)) for point in self.points
-        ]
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A question about parts of two curves, and its answer.
-
-    Attributes:
-        a, b: the parts.
-        answer: the number of labels, of the points of both and of whether their seeds are pairs.
-        learning: the parts of which a run must have learned something.
-    """
-
-    a: _Part
-    b: _Part
-    answer: Callable[[Points, Points, bool], Reached]
-    learning: Sequence[_Part]
-
-    @cached_property
-    def found(self) -> Reached:
-        """The number of labels."""
-        return self.answer(self.a.points, self.b.points, self.paired)
-
-    @property
-    def paired(self) -> bool:
-        """Whether all runs have the same seeds."""
-        cells = [*self.a.runs, *self.b.runs]
-        return len({frozenset(run.seeds for run in runs) for runs in cells}) == 1
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        """The columns of a row that every kind has."""
-        a, b, found = self.a.curve, self.b.curve, self.found
-        return {
-            "dataset": a.dataset,
-            "model": a.model,
-            "model_b": b.model,
-            "metric": a.metric,
-            "test_set": a.test_set,
-            "a": f"{a.framework}/{a.init}",
-            "b": f"{b.framework}/{b.init}",
-            "recipe_a": a.recipe,
-            "recipe_b": b.recipe,
-            "method_a": a.method,
-            "method_b": b.method,
-            "paired": self.paired,
-            "n_a": min(map(len, self.a.runs)),
-            "n_b": min(map(len, self.b.runs)),
-            "n_collapsed_a": self.a.collapsed,
-            "n_collapsed_b": self.b.collapsed,
-            "labels": found.labels.number,
-            "labels_bound": found.labels.bound,
-            "low": _number(found.low),
-            "low_bound": found.low and found.low.bound,
-            "high": _number(found.high),
-            "high_bound": found.high and found.high.bound,
-            "no_verdict": self.no_verdict,
-        }
-
-    @property
-    def no_verdict(self) -> str | None:
-        """Why the number bears no verdict: one of verdicts.WITHHELD, or of `methods`; None where it does."""
-        runs = [run for part in self.learning for of_size in part.runs for run in of_size]
-        if unlearned := verdicts.unlearned(runs, self.a.curve.test_set):
-            return unlearned
-        if not (self.a.agrees and self.b.agrees):
-            return OTHER_CHOICE
-        return self.found.no_interval or (verdicts.COLLAPSE if self._hangs_on_a_collapse else None)
-
-    @property
-    def _hangs_on_a_collapse(self) -> bool:
-        """Whether the number without collapsed runs lies outside the interval, or rests on too few seeds.
-
-        Only runs at the sizes that decide are left out, with all runs of their seeds."""
-        near = [part.near(self.found) for part in (self.a, self.b)]
-        if not any(map(verdicts.partly_collapsed, near)):
-            return False
-        kept = [verdicts.sound_seeds(cells) for cells in near]
-        if min(map(independent_seeds, kept)) < FEWEST_SEEDS:
-            return True
-        paired = self.paired and set(kept[0]) == set(kept[1])
-        points = self.a.with_seeds(kept[0]), self.b.with_seeds(kept[1])
-        labels = self.answer(*points, paired).labels.outermost
-        low, high = (known(end).outermost for end in (self.found.low, self.found.high))
-        return not low <= labels <= high

@@ -1,5 +1,6 @@
 """A document on one screen of a terminal: the lines that it opens with, its first table, where more is."""
 
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,18 +9,21 @@ LINES = 25  # of a screen
 FEWEST_ROWS = 4  # of the table, however much stands above it
 
 
-def screen(found: Mapping[str, Any], places: Sequence[str], rest: str, width: int) -> str:
-    """The opening, the table and the places of more, in LINES lines unless one question alone takes more.
+def screen(
+    found: Mapping[str, Any], places: Sequence[str], rest: str, width: int, lines: int | None = LINES
+) -> str:
+    """The opening, the table and the places of more, in so many lines unless one question alone takes more.
 
     Args:
         found: as `report.summary.facts_of` makes it.
         places: the last lines.
         rest: the file with what finds no room, in words.
         width: columns of the terminal.
+        lines: of the terminal; None: as many as it takes.
     """
     head, rows, caption = _table(found["table"], width)
     below = ["", *places] if places else []
-    room = LINES - 1 - len(head) - len(caption) - len(below)
+    room = (sys.maxsize if lines is None else lines) - 1 - len(head) - len(caption) - len(below)
     opening = _opening(found, width, room - min(len(rows), FEWEST_ROWS), rest)
     rows = _cut([[row] for row in rows], room - len(opening), rest)
     return "\n".join([*opening, "", *head, *rows, *caption, *below])

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from seedbed.analysis.comparison import PLACE, Comparison, Finished
+from seedbed.analysis.comparison import PLACE, Comparison
+from seedbed.analysis.finished import Finished
 from seedbed.analysis.table_rows import RunRow
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED
 from seedbed.analysis.verdicts import verdict as found_verdict

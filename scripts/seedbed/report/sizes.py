@@ -76,11 +76,17 @@ def _ahead(worth: Mapping[int, Worth], largest: int) -> int | None:
 
 def _told(worth: Worth, framework: str) -> Told:
     bounds = (worth.low, worth.high)
-    told = WORDS.say("interval", *map(_number_text, map(known, bounds))) if all(bounds) else ""
-    return Told(framework, _number_text(worth.number), told, worth.no_verdict)
+    told = interval_text(*map(known, bounds)) if all(bounds) else ""
+    return Told(framework, number_text(worth.number), told, worth.no_verdict)
 
 
-def _number_text(number: Number) -> str:
+def interval_text(low: Number, high: Number) -> str:
+    """An interval of numbers of labels: 980 to 1,610."""
+    return WORDS.say("interval", number_text(low), number_text(high))
+
+
+def number_text(number: Number) -> str:
+    """A number of labels, or a bound of it: 1,240, more than 1,800."""
     return " ".join(filter(None, (number.bound, _labels(number))))
 
 

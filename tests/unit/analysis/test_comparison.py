@@ -21,10 +21,10 @@ from seedbed.analysis import statistics
 from seedbed.analysis.comparison import (
     Comparison,
     compare_experiments,
-    complete_settings,
     find_matches,
     read_experiments,
 )
+from seedbed.analysis.finished import complete_settings
 from seedbed.analysis.runs import read_runs
 from seedbed.analysis.table_rows import write_runs
 from seedbed.core.errors import SeedbedError

@@ -1,0 +1,77 @@
+"""Say how many labels a target takes: python scripts/plan_labels.py results/x 0.85 [--metric macro_f1]
+
+The experiment must have run with several sizes of training (grid.train_sizes). For each of its learning
+curves this prints the number of training texts with its interval; beyond the sizes tried it is a bound, and
+what a power law says there stands on a line of its own. FILE.csv gets the same numbers, a row a curve.
+
+The target is a fraction of accuracies and F1, in nats of losses, and else in the unit of the metric.
+"""
+
+import argparse
+import contextlib
+import shutil
+import sys
+from pathlib import Path
+
+from seedbed.analysis.label_plan import NEED_COLUMNS, plan_labels
+from seedbed.core.errors import SeedbedError, explaining_system_errors
+from seedbed.core.printable import for_terminal
+from seedbed.core.rows import write_table
+from seedbed.core.screen import screen
+from seedbed.report.label_plan import facts
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("experiment", type=Path, help="folder of an experiment, such as results/demo_sizes")
+    parser.add_argument("target", metavar="TARGET", help="test score to reach, such as 0.85")
+    parser.add_argument("--metric", help="of the target, if not the main one of the experiment")
+    parser.add_argument("--output", type=Path, help="write the numbers to FILE.csv, too")
+    # missing options have the defaults of the config
+    statistics = parser.add_argument_group("statistics", argument_default=argparse.SUPPRESS)
+    statistics.add_argument("--confidence", type=float, help="level of intervals, such as 0.95")
+    statistics.add_argument("--replicates", type=int, help="of the bootstrap")
+    statistics.add_argument("--bootstrap-seed", type=int, help="of the bootstrap's draws")
+    options = vars(parser.parse_args(arguments))
+    experiment, target, metric, output = (
+        options.pop(name) for name in ("experiment", "target", "metric", "output")
+    )
+    try:
+        with explaining_system_errors():
+            _check_output(output)
+            plan = plan_labels(experiment, target, metric, options)
+            if output is not None:
+                write_table(output, NEED_COLUMNS, plan.rows)
+        width = min(100, shutil.get_terminal_size().columns)
+        places = [] if output is None else [f"Numbers: {output}"]
+        with contextlib.suppress(BrokenPipeError):  # of `| head`
+            print(for_terminal(screen(facts(plan, width), places, "", width, lines=None)), flush=True)
+    except SeedbedError as error:
+        print(f"ERROR: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _check_output(output: Path | None) -> None:
+    """Refuse a file that cannot be written, before anything is computed."""
+    if output is None:
+        return
+    if output.suffix != ".csv":
+        raise SeedbedError(
+            "the numbers are written as CSV", where=str(output), hint="name a file that ends in .csv"
+        )
+    files = [folder for folder in output.parents if folder.is_file()]
+    if files or output.is_dir():
+        raise SeedbedError(
+            "no file can be written there",
+            where=str(output),
+            found=f"{files[0]} is a file" if files else "a folder",
+            hint="name a file in a folder, such as results/labels.csv",
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
