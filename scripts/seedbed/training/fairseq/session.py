@@ -127,7 +127,8 @@ class Session:
     def begin_epoch(self, epoch: int) -> None:
         """End an epoch without evaluation; before the first update, check that the run starts from the right
         weights."""
-        self._end_training_epoch()
+        if epoch != self.epoch:  # a resumed run begins its epoch a second time
+            self._end_training_epoch()
         evaluated = self.job.evaluated if is_evaluated(self.job.settings, epoch) else ()
         self.epoch, self._pending = epoch, ["train", *evaluated]
         if self.tried == 0 and self.job.run["init"] == "pretrained":
