@@ -10,13 +10,13 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from seedbed.analysis import bootstrap, label_worth, verdicts
-from seedbed.analysis.bootstrap import Candidate
+from seedbed.analysis import label_worth, verdicts
 from seedbed.analysis.contrasts import METHOD_PAIRS, Sides
 from seedbed.analysis.label_worth import FURTHEST, Curve, Extrapolated, Labels, Reached
+from seedbed.analysis.label_worth_parts import Counted, Part, Points, part_of_runs
 from seedbed.analysis.learning_curves import LearningCurve
 from seedbed.analysis.methods import OTHER_CHOICE
-from seedbed.analysis.sides import Seed, named_seed, only_seeds
+from seedbed.analysis.sides import named_seed
 from seedbed.analysis.table_rows import RunRow
 from seedbed.core.known import known
 from seedbed.core.rows import CELL, TypedRow, grouped
@@ -157,33 +157,41 @@ def worth_rows(
         sides: the cells with their predictions.
         settings: the config's `statistics`.
     """
-    counted = _Counted(grouped(runs, *CELL), sides, settings)
+    counted = Counted(grouped(runs, *CELL), sides, settings)
     rows = []
     for pair in list_pairs(curves):
         if len(pair.b.sizes) > 1:
-            rows += [_worth(pair, size, counted) for size in pair.a.sizes]
-        common = tuple(size for size in pair.a.sizes if size in pair.b.sizes)
+            reference = part_of_runs(pair.b, pair.b.sizes, counted)
+            rows += [_worth(pair.family, pair.a, size, reference, counted) for size in pair.a.sizes]
+        common = [size for size in pair.a.sizes if size in pair.b.sizes]
         if len(common) > 1:
-            rows.append(_passes(pair, common, counted))
+            a, b = (part_of_runs(curve, common, counted) for curve in _better_last(pair, common[-1]))
+            rows.append(_passes(pair.family, pair.a, a, b, settings))
     return rows
 
 
-def _worth(pair: CurvePair, size: int, counted: "_Counted") -> WorthRow:
-    sides = _Part(pair.a, (size,), counted), _Part(pair.b, pair.b.sizes, counted)
-    how = _how([WORTH, size], pair, counted.settings)
+def _better_last(pair: CurvePair, size: int) -> tuple[LearningCurve, LearningCurve]:
+    """Both curves, the one that is better at a size first; of equals the first of the pair."""
+    a, b = (known(curve.chosen[size].mean) for curve in (pair.a, pair.b))
+    return (pair.b, pair.a) if METRICS[pair.a.metric].direction * (a - b) < 0 else (pair.a, pair.b)
+
+
+def _worth(family: str, curve: LearningCurve, size: int, reference: Part, counted: Counted) -> WorthRow:
+    """What the score of a curve at a size is worth on a reference."""
+    scored = part_of_runs(curve, [size], counted)
+    how = _how([WORTH, size], curve, scored, reference, counted.settings)
 
     def answer(a: Points, b: Points, paired: bool) -> Reached:
-        reference = Curve(pair.b.sizes, b)
-        return label_worth.worth(a[0], reference, paired=paired, extrapolate=True, **how)
+        return label_worth.worth(a[0], Curve(reference.sizes, b), paired=paired, extrapolate=True, **how)
 
-    asked = _Asked(*sides, answer, learning=sides[:1])
+    asked = _Asked(curve, scored, reference, answer, learning=[scored])
     ratio = asked.found.relative_to(size)
     return WorthRow(
         kind=WORTH,
-        family=pair.family,
+        family=family,
         **asked.columns,
         train_size=size,
-        score=pair.a.chosen[size].mean,
+        score=curve.chosen[size].mean,
         ratio=ratio.labels.number,
         ratio_low=_number(ratio.low),
         ratio_high=_number(ratio.high),
@@ -191,27 +199,26 @@ def _worth(pair: CurvePair, size: int, counted: "_Counted") -> WorthRow:
     )
 
 
-def _passes(pair: CurvePair, sizes: tuple[int, ...], counted: "_Counted") -> WorthRow:
-    last = [known(curve.chosen[sizes[-1]].mean) for curve in (pair.a, pair.b)]
-    if METRICS[pair.a.metric].direction * (last[0] - last[1]) < 0:
-        pair = CurvePair(pair.family, pair.b, pair.a)
-    sides = _Part(pair.a, sizes, counted), _Part(pair.b, sizes, counted)
-    how = _how([PASSES], pair, counted.settings)
+def _passes(family: str, curve: LearningCurve, a: Part, b: Part, settings: Mapping[str, Any]) -> WorthRow:
+    """From how many labels on one part is as good as another of the same sizes; a curve of either names the
+    dataset, the metric and the test set."""
+    how = _how([PASSES], curve, a, b, settings)
 
-    def answer(a: Points, b: Points, paired: bool) -> Reached:
-        return label_worth.passes(Curve(sizes, a), Curve(sizes, b), paired=paired, **how)
+    def answer(a_points: Points, b_points: Points, paired: bool) -> Reached:
+        return label_worth.passes(Curve(a.sizes, a_points), Curve(b.sizes, b_points), paired=paired, **how)
 
-    return WorthRow(kind=PASSES, family=pair.family, **_Asked(*sides, answer, learning=sides).columns)
+    asked = _Asked(curve, a, b, answer, learning=[a, b])
+    return WorthRow(kind=PASSES, family=family, **asked.columns)
 
 
-def _how(name: list[Any], pair: CurvePair, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _how(
+    name: list[Any], curve: LearningCurve, a: Part, b: Part, settings: Mapping[str, Any]
+) -> dict[str, Any]:
     """Arguments of `label_worth` beside the scores."""
-    a, b = pair.a, pair.b
-    names = [[each.dataset, each.model, each.framework, each.init, each.recipe] for each in (a, b)]
     return {
-        "direction": METRICS[a.metric].direction,
+        "direction": METRICS[curve.metric].direction,
         "confidence": settings["confidence"],
-        "seed": named_seed(settings, [*name, *names, a.metric, a.test_set]),
+        "seed": named_seed(settings, [*name, a.names, b.names, curve.metric, curve.test_set]),
     }
 
 
@@ -237,81 +244,23 @@ def _extrapolated(found: Extrapolated | None) -> dict[str, Any]:
 
 # --- what is asked ------------------------------------------------------------------------------------------
 
-Points = Sequence[Sequence[Candidate]]
-
-
-@dataclass(frozen=True)
-class _Counted:
-    """What numbers of labels are computed of: runs by cell, predictions, and the config's `statistics`."""
-
-    by_cell: Mapping[tuple[Any, ...], Sequence[RunRow]]
-    sides: Sides
-    settings: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Some sizes of a curve."""
-
-    curve: LearningCurve
-    sizes: tuple[int, ...]
-    counted: _Counted
-
-    @cached_property
-    def runs(self) -> list[Sequence[RunRow]]:
-        """The runs of the chosen recipe at each size."""
-        return [self.counted.by_cell[self.curve.chosen[size].cell] for size in self.sizes]
-
-    @cached_property
-    def points(self) -> Points:
-        """The recipes that may be chosen at each size."""
-        candidate = self.counted.sides.candidate
-        return [
-            [candidate(row.cell, row.test_set, row.metric) for row in self.curve.candidates[size]]
-            for size in self.sizes
-        ]
-
-    @property
-    def agrees(self) -> bool:
-        """Whether predictions choose the recipes that the losses of runs did."""
-        return all(
-            self.curve.candidates[size][bootstrap.choice(point)].recipe == self.curve.chosen[size].recipe
-            for size, point in zip(self.sizes, self.points, strict=True)
-        )
-
-    @property
-    def collapsed(self) -> int:
-        """How many of the runs collapsed."""
-        return sum(bool(run.collapsed) for runs in self.runs for run in runs)
-
-    def near(self, found: Reached) -> list[Sequence[RunRow]]:
-        """The runs at the sizes that an interval spans, and at the next on both sides."""
-        low, high = (known(end).outermost for end in (found.low, found.high))
-        first = max((size for size in self.sizes if size <= low), default=self.sizes[0])
-        last = min((size for size in self.sizes if size >= high), default=self.sizes[-1])
-        return [runs for size, runs in zip(self.sizes, self.runs, strict=True) if first <= size <= last]
-
-    def with_seeds(self, seeds: Sequence[Seed]) -> Points:
-        """The chosen recipe at each size, with some of its seeds alone."""
-        return [
-            bootstrap.given(only_seeds(point[bootstrap.choice(point)].test, seeds)) for point in self.points
-        ]
-
 
 @dataclass(frozen=True)
 class _Asked:
     """A question about parts of two curves, and its answer.
 
     Attributes:
+        curve: of one of them, whose dataset, metric and test set are those of both.
         a, b: the parts.
         answer: the number of labels, of the points of both and of whether their seeds are pairs.
         learning: the parts of which a run must have learned something.
     """
 
-    a: _Part
-    b: _Part
+    curve: LearningCurve
+    a: Part
+    b: Part
     answer: Callable[[Points, Points, bool], Reached]
-    learning: Sequence[_Part]
+    learning: Sequence[Part]
 
     @cached_property
     def found(self) -> Reached:
@@ -320,29 +269,28 @@ class _Asked:
 
     @property
     def paired(self) -> bool:
-        """Whether all runs have the same seeds."""
-        cells = [*self.a.runs, *self.b.runs]
-        return len({frozenset(run.seeds for run in runs) for runs in cells}) == 1
+        """Whether all points have the same seeds."""
+        return len(self.a.seeds | self.b.seeds) == 1
 
     @property
     def columns(self) -> dict[str, Any]:
         """The columns of a row that every kind has."""
-        a, b, found = self.a.curve, self.b.curve, self.found
+        found = self.found
         return {
-            "dataset": a.dataset,
-            "model": a.model,
-            "model_b": b.model,
-            "metric": a.metric,
-            "test_set": a.test_set,
-            "a": f"{a.framework}/{a.init}",
-            "b": f"{b.framework}/{b.init}",
-            "recipe_a": a.recipe,
-            "recipe_b": b.recipe,
-            "method_a": a.method,
-            "method_b": b.method,
+            "dataset": self.curve.dataset,
+            "model": self.a.model,
+            "model_b": self.b.model,
+            "metric": self.curve.metric,
+            "test_set": self.curve.test_set,
+            "a": self.a.label,
+            "b": self.b.label,
+            "recipe_a": self.a.recipe,
+            "recipe_b": self.b.recipe,
+            "method_a": self.a.method,
+            "method_b": self.b.method,
             "paired": self.paired,
-            "n_a": min(map(len, self.a.runs)),
-            "n_b": min(map(len, self.b.runs)),
+            "n_a": self.a.number,
+            "n_b": self.b.number,
             "n_collapsed_a": self.a.collapsed,
             "n_collapsed_b": self.b.collapsed,
             "labels": found.labels.number,
@@ -358,7 +306,7 @@ class _Asked:
     def no_verdict(self) -> str | None:
         """Why the number bears no verdict: one of verdicts.WITHHELD, or of `methods`; None where it does."""
         runs = [run for part in self.learning for of_size in part.runs for run in of_size]
-        if unlearned := verdicts.unlearned(runs, self.a.curve.test_set):
+        if unlearned := verdicts.unlearned(runs, self.curve.test_set):
             return unlearned
         if not (self.a.agrees and self.b.agrees):
             return OTHER_CHOICE

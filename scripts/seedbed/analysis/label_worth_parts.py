@@ -1,0 +1,99 @@
+"""Parts of learning curves, of runs and of bags of words: what `label_worth` and the verdict need of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from seedbed.analysis import bootstrap
+from seedbed.analysis.bootstrap import Candidate
+from seedbed.analysis.contrasts import Sides
+from seedbed.analysis.label_worth import Reached
+from seedbed.analysis.learning_curves import LearningCurve
+from seedbed.analysis.sides import Seed, only_seeds
+from seedbed.analysis.table_rows import RunRow
+from seedbed.core.known import known
+
+Points = Sequence[Sequence[Candidate]]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What numbers of labels are computed of: runs by cell, predictions, and the config's `statistics`."""
+
+    by_cell: Mapping[tuple[Any, ...], Sequence[RunRow]]
+    sides: Sides
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some sizes of a learning curve.
+
+    Attributes:
+        label: FRAMEWORK/INIT.
+        model, recipe, method: of the runs; the recipe by its name in the config.
+        names: what tells the curve from all others, for the seed of random numbers.
+        sizes: numbers of training texts, the smallest first.
+        points: the recipes that may be chosen at each size.
+        runs: of the chosen recipe at each size.
+        number: of seeds of each size.
+        agrees: whether predictions choose the recipes that the losses of runs did.
+    """
+
+    label: str
+    model: str | None
+    recipe: str | None
+    method: str | None
+    names: Sequence[str]
+    sizes: tuple[int, ...]
+    points: Points
+    runs: Sequence[Sequence[RunRow]]
+    number: int
+    agrees: bool
+
+    @property
+    def seeds(self) -> set[frozenset[Seed]]:
+        """The sets of seeds that its points have."""
+        return {frozenset(point[0].test.seeds) for point in self.points}
+
+    @property
+    def collapsed(self) -> int:
+        """How many of the runs collapsed."""
+        return sum(bool(run.collapsed) for runs in self.runs for run in runs)
+
+    def near(self, found: Reached) -> list[Sequence[RunRow]]:
+        """The runs at the sizes that an interval spans, and at the next on both sides."""
+        low, high = (known(end).outermost for end in (found.low, found.high))
+        first = max((size for size in self.sizes if size <= low), default=self.sizes[0])
+        last = min((size for size in self.sizes if size >= high), default=self.sizes[-1])
+        return [runs for size, runs in zip(self.sizes, self.runs, strict=True) if first <= size <= last]
+
+    def with_seeds(self, seeds: Sequence[Seed]) -> Points:
+        """The chosen recipe at each size, with some of its seeds alone."""
+        return [
+            bootstrap.given(only_seeds(point[bootstrap.choice(point)].test, seeds)) for point in self.points
+        ]
+
+
+def part_of_runs(curve: LearningCurve, sizes: Sequence[int], counted: Counted) -> Part:
+    """Some sizes of a curve of runs."""
+    candidate = counted.sides.candidate
+    points = [
+        [candidate(row.cell, row.test_set, row.metric) for row in curve.candidates[size]] for size in sizes
+    ]
+    runs = [counted.by_cell[curve.chosen[size].cell] for size in sizes]
+    chosen = [
+        curve.candidates[size][bootstrap.choice(point)] for size, point in zip(sizes, points, strict=True)
+    ]
+    return Part(
+        label=f"{curve.framework}/{curve.init}",
+        model=curve.model,
+        recipe=curve.recipe,
+        method=curve.method,
+        names=[curve.dataset, curve.model, curve.framework, curve.init, curve.recipe],
+        sizes=tuple(sizes),
+        points=points,
+        runs=runs,
+        number=min(map(len, runs)),
+        agrees=[row.recipe for row in chosen] == [curve.chosen[size].recipe for size in sizes],
+    )
