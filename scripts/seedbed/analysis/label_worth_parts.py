@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from seedbed.analysis import bootstrap
-from seedbed.analysis.bootstrap import Candidate
+from seedbed.analysis.bags_of_sizes import BagsOfSizes
+from seedbed.analysis.bootstrap import Candidate, Side
 from seedbed.analysis.contrasts import Sides
 from seedbed.analysis.label_worth import Reached
 from seedbed.analysis.learning_curves import LearningCurve
-from seedbed.analysis.sides import Seed, only_seeds
+from seedbed.analysis.sides import Seed, only_seeds, seeds_of
 from seedbed.analysis.table_rows import RunRow
 from seedbed.core.known import known
+
+BAG_OF_WORDS = "bag_of_words"
 
 Points = Sequence[Sequence[Candidate]]
 
@@ -30,12 +33,12 @@ class Part:
     """Some sizes of a learning curve.
 
     Attributes:
-        label: FRAMEWORK/INIT.
-        model, recipe, method: of the runs; the recipe by its name in the config.
+        label: FRAMEWORK/INIT, or BAG_OF_WORDS.
+        model, recipe, method: of the runs; the recipe by its name in the config. None of bags of words.
         names: what tells the curve from all others, for the seed of random numbers.
         sizes: numbers of training texts, the smallest first.
         points: the recipes that may be chosen at each size.
-        runs: of the chosen recipe at each size.
+        runs: of the chosen recipe at each size; none of bags of words.
         number: of seeds of each size.
         agrees: whether predictions choose the recipes that the losses of runs did.
     """
@@ -62,7 +65,9 @@ class Part:
         return sum(bool(run.collapsed) for runs in self.runs for run in runs)
 
     def near(self, found: Reached) -> list[Sequence[RunRow]]:
-        """The runs at the sizes that an interval spans, and at the next on both sides."""
+        """The runs at the sizes that an interval spans, and at the next on both sides; bags have none."""
+        if not self.runs:
+            return []
         low, high = (known(end).outermost for end in (found.low, found.high))
         first = max((size for size in self.sizes if size <= low), default=self.sizes[0])
         last = min((size for size in self.sizes if size >= high), default=self.sizes[-1])
@@ -96,4 +101,30 @@ def part_of_runs(curve: LearningCurve, sizes: Sequence[int], counted: Counted) -
         runs=runs,
         number=min(map(len, runs)),
         agrees=[row.recipe for row in chosen] == [curve.chosen[size].recipe for size in sizes],
+    )
+
+
+def part_of_bags(bags: BagsOfSizes, sizes: Sequence[int], beside: LearningCurve, counted: Counted) -> Part:
+    """Bags of words of some sizes, paired with the runs of a curve: a row has the bag of its run's data seed.
+
+    The setting of a bag, which validation selects, counts as given.
+    """
+    cell = beside.chosen[beside.sizes[0]].cell
+    seeds = seeds_of(counted.by_cell[cell])
+
+    def side(size: int) -> Side:
+        outputs = bags.outputs("test", size, seeds)
+        return counted.sides.beside(cell, outputs, beside.test_set, beside.metric)
+
+    return Part(
+        label=BAG_OF_WORDS,
+        model=None,
+        recipe=None,
+        method=None,
+        names=[beside.dataset, BAG_OF_WORDS],
+        sizes=tuple(sizes),
+        points=[bootstrap.given(side(size)) for size in sizes],
+        runs=[],
+        number=len({data for _, data in seeds}),
+        agrees=True,
     )

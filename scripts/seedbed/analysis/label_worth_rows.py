@@ -11,9 +11,10 @@ from functools import cached_property
 from typing import Any
 
 from seedbed.analysis import label_worth, verdicts
+from seedbed.analysis.bags_of_sizes import BagsOfSizes
 from seedbed.analysis.contrasts import METHOD_PAIRS, Sides
-from seedbed.analysis.label_worth import FURTHEST, Curve, Extrapolated, Labels, Reached
-from seedbed.analysis.label_worth_parts import Counted, Part, Points, part_of_runs
+from seedbed.analysis.label_worth import FURTHEST, MORE, Curve, Extrapolated, Labels, Reached
+from seedbed.analysis.label_worth_parts import Counted, Part, Points, part_of_bags, part_of_runs
 from seedbed.analysis.learning_curves import LearningCurve
 from seedbed.analysis.methods import OTHER_CHOICE
 from seedbed.analysis.sides import named_seed
@@ -23,7 +24,8 @@ from seedbed.core.rows import CELL, TypedRow, grouped
 from seedbed.core.seeds import FEWEST_SEEDS, independent_seeds
 from seedbed.core.tasks import METRICS
 
-WORTH, PASSES = "worth", "passes"
+WORTH, PASSES, PASSED = "worth", "passes", "passed"
+BASELINE = "baseline"  # the family of runs beside bags of words
 TOO_FAR = f"the power law goes beyond {FURTHEST} times the largest size"
 
 
@@ -36,20 +38,24 @@ class WorthRow(TypedRow):
     says that the number is not known, but lies beyond: `fewer than` the smallest size or `more than` the
     largest.
 
+    Of family baseline, a is always a curve of runs, and b the bag of words on as many texts. Where a is worse
+    at the largest size, passes is `more than` that; then a row of kind passed tells from how many labels on b
+    is at least as good as a.
+
     Attributes:
-        kind: worth or passes.
-        family: in what the curves differ: init, framework, model or method.
+        kind: worth, passes or passed.
+        family: in what the curves differ: init, framework, model or method; or baseline.
         dataset: of both curves.
-        model, model_b: of both curves.
+        model, model_b: of both curves; model_b is None of a bag of words.
         metric: of the test values.
         test_set: all, or without leaks.
-        a, b: FRAMEWORK/INIT of a curve.
-        recipe_a, recipe_b: their names in the config.
-        method_a, method_b: of the recipes.
-        train_size: of the score of a; None of passes.
-        score: what a has with it; None of passes.
+        a, b: FRAMEWORK/INIT of a curve, or bag_of_words.
+        recipe_a, recipe_b: their names in the config; recipe_b is None of a bag of words.
+        method_a, method_b: of the recipes; method_b is None of a bag of words.
+        train_size: of the score of a; None of passes and passed.
+        score: what a has with it; None of passes and passed.
         paired: whether both curves have the same seeds.
-        n_a, n_b: seeds of each size.
+        n_a, n_b: seeds of each size; of bags of words data seeds.
         n_collapsed_a, n_collapsed_b: collapsed runs of a at the size, or at all sizes of a curve.
         labels, labels_bound: the number of labels.
         low, low_bound, high, high_bound: its interval over seeds, test examples and the choice of recipes.
@@ -64,15 +70,15 @@ class WorthRow(TypedRow):
     family: str
     dataset: str
     model: str
-    model_b: str
+    model_b: str | None
     metric: str
     test_set: str
     a: str
     b: str
     recipe_a: str
-    recipe_b: str
+    recipe_b: str | None
     method_a: str
-    method_b: str
+    method_b: str | None
     train_size: int | None = None
     score: float | None = None
     paired: bool
@@ -146,16 +152,25 @@ def _pairs(
 
 
 def worth_rows(
-    curves: Sequence[LearningCurve], runs: Sequence[RunRow], sides: Sides, settings: Mapping[str, Any]
+    curves: Sequence[LearningCurve],
+    runs: Sequence[RunRow],
+    sides: Sides,
+    bags: Mapping[str, BagsOfSizes],
+    settings: Mapping[str, Any],
 ) -> list[WorthRow]:
     """The rows of label_worth.csv: of each pair what every score of a is worth on b, and where one passes the
-    other. Of a curve with a score at one size alone, neither is known.
+    other; then the same of each curve beside the bag of words. Of a curve with a score at one size alone,
+    neither is known.
 
     Args:
         curves: of the experiment.
         runs: rows of runs.csv.
         sides: the cells with their predictions.
+        bags: the bags of words of each size, by dataset; none of generation.
         settings: the config's `statistics`.
+
+    Raises:
+        SeedbedError: there is no bag of words of a data seed of the runs.
     """
     counted = Counted(grouped(runs, *CELL), sides, settings)
     rows = []
@@ -166,8 +181,26 @@ def worth_rows(
         common = [size for size in pair.a.sizes if size in pair.b.sizes]
         if len(common) > 1:
             a, b = (part_of_runs(curve, common, counted) for curve in _better_last(pair, common[-1]))
-            rows.append(_passes(pair.family, pair.a, a, b, settings))
+            rows.append(_passes(PASSES, pair.family, pair.a, a, b, settings))
+    for curve in curves:
+        if curve.dataset in bags:
+            rows += _beside_bags(curve, bags[curve.dataset], counted)
     return rows
+
+
+def _beside_bags(curve: LearningCurve, bags: BagsOfSizes, counted: Counted) -> Iterator[WorthRow]:
+    """What every score of a curve of runs is worth on the bag of words, and where one passes the other."""
+    if curve.sizes and len(bags.sizes) > 1:
+        reference = part_of_bags(bags, bags.sizes, curve, counted)
+        for size in curve.sizes:
+            yield _worth(BASELINE, curve, size, reference, counted)
+    common = [size for size in curve.sizes if size in bags.sizes]
+    if len(common) > 1:
+        a, b = part_of_runs(curve, common, counted), part_of_bags(bags, common, curve, counted)
+        passes = _passes(PASSES, BASELINE, curve, a, b, counted.settings)
+        yield passes
+        if passes.labels_bound == MORE:
+            yield _passes(PASSED, BASELINE, curve, a, b, counted.settings)
 
 
 def _better_last(pair: CurvePair, size: int) -> tuple[LearningCurve, LearningCurve]:
@@ -199,16 +232,21 @@ def _worth(family: str, curve: LearningCurve, size: int, reference: Part, counte
     )
 
 
-def _passes(family: str, curve: LearningCurve, a: Part, b: Part, settings: Mapping[str, Any]) -> WorthRow:
-    """From how many labels on one part is as good as another of the same sizes; a curve of either names the
-    dataset, the metric and the test set."""
-    how = _how([PASSES], curve, a, b, settings)
+def _passes(
+    kind: str, family: str, curve: LearningCurve, a: Part, b: Part, settings: Mapping[str, Any]
+) -> WorthRow:
+    """From how many labels on a passes b, or of kind PASSED b passes a: two parts of the same sizes, one of
+    them of the curve."""
+    how = _how([kind], curve, a, b, settings)
 
     def answer(a_points: Points, b_points: Points, paired: bool) -> Reached:
-        return label_worth.passes(Curve(a.sizes, a_points), Curve(b.sizes, b_points), paired=paired, **how)
+        passing, other = Curve(a.sizes, a_points), Curve(b.sizes, b_points)
+        if kind == PASSED:
+            passing, other = other, passing
+        return label_worth.passes(passing, other, paired=paired, **how)
 
     asked = _Asked(curve, a, b, answer, learning=[a, b])
-    return WorthRow(kind=PASSES, family=family, **asked.columns)
+    return WorthRow(kind=kind, family=family, **asked.columns)
 
 
 def _how(
@@ -320,11 +358,12 @@ class _Asked:
         near = [part.near(self.found) for part in (self.a, self.b)]
         if not any(map(verdicts.partly_collapsed, near)):
             return False
-        kept = [verdicts.sound_seeds(cells) for cells in near]
+        # bags of words have no runs, and go with the seeds of those beside them
+        kept = [verdicts.sound_seeds(cells) for cells in near if cells]
         if min(map(independent_seeds, kept)) < FEWEST_SEEDS:
             return True
-        paired = self.paired and set(kept[0]) == set(kept[1])
-        points = self.a.with_seeds(kept[0]), self.b.with_seeds(kept[1])
+        paired = self.paired and set(kept[0]) == set(kept[-1])
+        points = self.a.with_seeds(kept[0]), self.b.with_seeds(kept[-1])
         labels = self.answer(*points, paired).labels.outermost
         low, high = (known(end).outermost for end in (self.found.low, self.found.high))
         return not low <= labels <= high
