@@ -579,12 +579,24 @@ class Sides:
 
     def outputs(self, key: Key, test_set: str) -> CellOutputs:
         """The outputs of a cell on a test set."""
-        cell = self._cells["test"][key]
-        return cell if test_set == "all" else cell.keep(known(self._kept(key[0])))
+        return self._of_test_set(self._cells["test"][key], key[0], test_set)
+
+    def beside(self, key: Key, outputs: CellOutputs, test_set: str, metric: str) -> Side:
+        """Outputs of something other than runs, such as a bag of words, as a side that is paired with a cell.
+
+        Args:
+            key: the cell.
+            outputs: on all test examples of the cell, with a row for each of its runs.
+            test_set, metric: see `test`.
+        """
+        kept = self._of_test_set(outputs, key[0], test_set)
+        return self._sides.side(kept, metric, self._seeds(key), key[0], "test", test_set)
 
     def _make_test(self, key: Key, test_set: str, metric: str) -> Side:
-        cell = self.outputs(key, test_set)
-        return self._sides.side(cell, metric, self._seeds(key), key[0], "test", test_set)
+        return self.beside(key, self._cells["test"][key], test_set, metric)
+
+    def _of_test_set(self, outputs: CellOutputs, dataset: str, test_set: str) -> CellOutputs:
+        return outputs if test_set == "all" else outputs.keep(known(self._kept(dataset)))
 
     def _make_validation(self, key: Key) -> tuple[Side, Side]:
         cell = self._cells["validation"][key]

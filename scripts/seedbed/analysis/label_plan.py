@@ -15,7 +15,7 @@ from seedbed.analysis import label_worth
 from seedbed.analysis.contrasts import Sides
 from seedbed.analysis.experiment import INITS
 from seedbed.analysis.finished import Finished, complete_settings, read_finished, read_group
-from seedbed.analysis.label_questions import Counted, Part, Points, Question
+from seedbed.analysis.label_questions import Counted, Part, Points, Question, part_of_runs
 from seedbed.analysis.label_worth import FEWER, MORE, Curve, Labels, Reached
 from seedbed.analysis.label_worth_rows import extrapolated_columns, number_columns
 from seedbed.analysis.learning_curves import LearningCurve, list_curves
@@ -267,7 +267,7 @@ class _Asked:
     @property
     def part(self) -> Part:
         """The whole curve."""
-        return Part(self.curve, self.curve.sizes, self.counted)
+        return part_of_runs(self.curve, self.curve.sizes, self.counted)
 
     def question(self, confidence: float, *, extrapolate: bool = False) -> Question:
         """The question for the number of labels, with an interval of this level."""
@@ -284,7 +284,7 @@ class _Asked:
                 extrapolate=extrapolate,
             )
 
-        return Question([self.part], answer, learning=[self.part])
+        return Question([self.part], answer, learning=[self.part], test_set=curve.test_set)
 
 
 def _need(asked: _Asked, dataset_size: int | None) -> NeedRow:
@@ -307,7 +307,7 @@ def _need(asked: _Asked, dataset_size: int | None) -> NeedRow:
     question = asked.question(asked.counted.settings["confidence"], extrapolate=True)
     found = replace(
         row,
-        n_seeds=asked.part.seeds,
+        n_seeds=asked.part.number,
         n_collapsed=asked.part.collapsed,
         **number_columns(question.found),
         no_verdict=question.no_verdict,

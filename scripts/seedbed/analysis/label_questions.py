@@ -1,6 +1,6 @@
 """Questions for a number of labels: the parts of learning curves that they ask, and what bears a verdict.
 
-The statistics are those of `label_worth`.
+The curves are of runs or of bags of words; the statistics are those of `label_worth`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,15 +9,18 @@ from functools import cached_property
 from typing import Any
 
 from seedbed.analysis import bootstrap, verdicts
-from seedbed.analysis.bootstrap import Candidate
+from seedbed.analysis.bags_of_sizes import BagsOfSizes
+from seedbed.analysis.bootstrap import Candidate, Side
 from seedbed.analysis.contrasts import Sides
 from seedbed.analysis.label_worth import Reached
 from seedbed.analysis.learning_curves import LearningCurve
 from seedbed.analysis.methods import OTHER_CHOICE
-from seedbed.analysis.sides import Seed, only_seeds
+from seedbed.analysis.sides import Seed, only_seeds, seeds_of
 from seedbed.analysis.table_rows import RunRow
 from seedbed.core.known import known
 from seedbed.core.seeds import FEWEST_SEEDS, independent_seeds
+
+BAG_OF_WORDS = "bag_of_words"
 
 Points = Sequence[Sequence[Candidate]]
 
@@ -33,38 +36,34 @@ class Counted:
 
 @dataclass(frozen=True)
 class Part:
-    """Some sizes of a curve."""
+    """Some sizes of a learning curve.
 
-    curve: LearningCurve
+    Attributes:
+        label: FRAMEWORK/INIT, or BAG_OF_WORDS.
+        model, recipe, method: of the runs; the recipe by its name in the config. None of bags of words.
+        names: what tells the curve from all others, for the seed of random numbers.
+        sizes: numbers of training texts, the smallest first.
+        points: the recipes that may be chosen at each size.
+        runs: of the chosen recipe at each size; none of bags of words.
+        number: of seeds of each size.
+        agrees: whether predictions choose the recipes that the losses of runs did.
+    """
+
+    label: str
+    model: str | None
+    recipe: str | None
+    method: str | None
+    names: Sequence[str]
     sizes: tuple[int, ...]
-    counted: Counted
-
-    @cached_property
-    def runs(self) -> list[Sequence[RunRow]]:
-        """The runs of the chosen recipe at each size."""
-        return [self.counted.by_cell[self.curve.chosen[size].cell] for size in self.sizes]
-
-    @cached_property
-    def points(self) -> Points:
-        """The recipes that may be chosen at each size."""
-        candidate = self.counted.sides.candidate
-        return [
-            [candidate(row.cell, row.test_set, row.metric) for row in self.curve.candidates[size]]
-            for size in self.sizes
-        ]
+    points: Points
+    runs: Sequence[Sequence[RunRow]]
+    number: int
+    agrees: bool
 
     @property
-    def agrees(self) -> bool:
-        """Whether predictions choose the recipes that the losses of runs did."""
-        return all(
-            self.curve.candidates[size][bootstrap.choice(point)].recipe == self.curve.chosen[size].recipe
-            for size, point in zip(self.sizes, self.points, strict=True)
-        )
-
-    @property
-    def seeds(self) -> int:
-        """How many runs each size has, at least."""
-        return min(map(len, self.runs))
+    def seeds(self) -> set[frozenset[Seed]]:
+        """The sets of seeds that its points have."""
+        return {frozenset(point[0].test.seeds) for point in self.points}
 
     @property
     def collapsed(self) -> int:
@@ -72,7 +71,9 @@ class Part:
         return sum(bool(run.collapsed) for runs in self.runs for run in runs)
 
     def near(self, found: Reached) -> list[Sequence[RunRow]]:
-        """The runs at the sizes that an interval spans, and at the next on both sides."""
+        """The runs at the sizes that an interval spans, and at the next on both sides; bags have none."""
+        if not self.runs:
+            return []
         low, high = (known(end).outermost for end in (found.low, found.high))
         first = max((size for size in self.sizes if size <= low), default=self.sizes[0])
         last = min((size for size in self.sizes if size >= high), default=self.sizes[-1])
@@ -85,6 +86,56 @@ class Part:
         ]
 
 
+def part_of_runs(curve: LearningCurve, sizes: Sequence[int], counted: Counted) -> Part:
+    """Some sizes of a curve of runs."""
+    candidate = counted.sides.candidate
+    points = [
+        [candidate(row.cell, row.test_set, row.metric) for row in curve.candidates[size]] for size in sizes
+    ]
+    runs = [counted.by_cell[curve.chosen[size].cell] for size in sizes]
+    chosen = [
+        curve.candidates[size][bootstrap.choice(point)] for size, point in zip(sizes, points, strict=True)
+    ]
+    return Part(
+        label=f"{curve.framework}/{curve.init}",
+        model=curve.model,
+        recipe=curve.recipe,
+        method=curve.method,
+        names=[curve.dataset, curve.model, curve.framework, curve.init, curve.recipe],
+        sizes=tuple(sizes),
+        points=points,
+        runs=runs,
+        number=min(map(len, runs)),
+        agrees=[row.recipe for row in chosen] == [curve.chosen[size].recipe for size in sizes],
+    )
+
+
+def part_of_bags(bags: BagsOfSizes, sizes: Sequence[int], beside: LearningCurve, counted: Counted) -> Part:
+    """Bags of words of some sizes, paired with the runs of a curve: a row has the bag of its run's data seed.
+
+    The setting of a bag, which validation selects, counts as given.
+    """
+    cell = beside.chosen[beside.sizes[0]].cell
+    seeds = seeds_of(counted.by_cell[cell])
+
+    def side(size: int) -> Side:
+        outputs = bags.outputs("test", size, seeds)
+        return counted.sides.beside(cell, outputs, beside.test_set, beside.metric)
+
+    return Part(
+        label=BAG_OF_WORDS,
+        model=None,
+        recipe=None,
+        method=None,
+        names=[beside.dataset, BAG_OF_WORDS],
+        sizes=tuple(sizes),
+        points=[bootstrap.given(side(size)) for size in sizes],
+        runs=[],
+        number=len({data for _, data in seeds}),
+        agrees=True,
+    )
+
+
 @dataclass(frozen=True)
 class Question:
     """A question about parts of curves, and its answer.
@@ -93,11 +144,13 @@ class Question:
         parts: of the curves.
         answer: the number of labels, of the points of each part and of whether the seeds of all are pairs.
         learning: the parts of which a run must have learned something.
+        test_set: of all parts.
     """
 
     parts: Sequence[Part]
     answer: Callable[[Sequence[Points], bool], Reached]
     learning: Sequence[Part]
+    test_set: str
 
     @cached_property
     def found(self) -> Reached:
@@ -106,15 +159,14 @@ class Question:
 
     @property
     def paired(self) -> bool:
-        """Whether all runs have the same seeds."""
-        cells = [runs for part in self.parts for runs in part.runs]
-        return len({frozenset(run.seeds for run in runs) for runs in cells}) == 1
+        """Whether all points have the same seeds."""
+        return len(set[frozenset[Seed]]().union(*(part.seeds for part in self.parts))) == 1
 
     @property
     def no_verdict(self) -> str | None:
         """Why the number bears no verdict: one of verdicts.WITHHELD, or of `methods`; None where it does."""
         runs = [run for part in self.learning for of_size in part.runs for run in of_size]
-        if unlearned := verdicts.unlearned(runs, self.parts[0].curve.test_set):
+        if unlearned := verdicts.unlearned(runs, self.test_set):
             return unlearned
         if not all(part.agrees for part in self.parts):
             return OTHER_CHOICE
@@ -128,9 +180,12 @@ class Question:
         near = [part.near(self.found) for part in self.parts]
         if not any(map(verdicts.partly_collapsed, near)):
             return False
-        kept = [verdicts.sound_seeds(cells) for cells in near]
-        if min(map(independent_seeds, kept)) < FEWEST_SEEDS:
+        sound = [verdicts.sound_seeds(cells) if cells else None for cells in near]
+        known_seeds = [seeds for seeds in sound if seeds is not None]
+        if min(map(independent_seeds, known_seeds)) < FEWEST_SEEDS:
             return True
+        # bags of words have no runs, and go with the seeds of those beside them
+        kept = [known_seeds[0] if seeds is None else seeds for seeds in sound]
         paired = self.paired and len(set(map(frozenset, kept))) == 1
         points = [part.with_seeds(seeds) for part, seeds in zip(self.parts, kept, strict=True)]
         labels = self.answer(points, paired).labels.outermost

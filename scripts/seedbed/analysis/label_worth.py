@@ -24,7 +24,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import optimize
 
-from seedbed.analysis.bootstrap import Candidate, Scaled, Sums
+from seedbed.analysis.bootstrap import TIE, Candidate, Scaled, Sums
 from seedbed.analysis.methods import NO_SPREAD, ONE_SEED
 from seedbed.analysis.spread import normal
 from seedbed.analysis.verdicts import FEW_SEEDS
@@ -176,7 +176,8 @@ def worth(
 def passes(a: Curve, b: Curve, *, direction: int, paired: bool, confidence: float, seed: int) -> Reached:
     """The number of labels from which curve a is at least as good as curve b, both at the same size.
 
-    The monotone fit is that of the difference: a is taken to gain on b as labels are added.
+    The monotone fit is that of the difference: a is taken to gain on b as labels are added. Where a is worse
+    at the largest size, the number is more than that, whatever a has at smaller ones.
 
     Args:
         a, b: curves of the same sizes.
@@ -193,7 +194,8 @@ def passes(a: Curve, b: Curve, *, direction: int, paired: bool, confidence: floa
         )
     groups = [[*a.points, *b.points]] if paired else [list(a.points), list(b.points)]
     each = np.eye(len(a.sizes))
-    line = _Line(Sums(groups, seed), a.sizes, direction * np.column_stack([each, -each]), 0.0)
+    knots = direction * np.column_stack([each, -each])
+    line = _Line(Sums(groups, seed), a.sizes, knots, 0.0, lasting=True)
     return line.reached(confidence, extrapolate=False)
 
 
@@ -234,12 +236,14 @@ class _Line:
         sizes: of the curve.
         knots: the coefficients at each size, (sizes, points).
         level: what is to be reached.
+        lasting: whether a sum that is below it at the largest size does not count as having reached it.
     """
 
     sums: Sums
     sizes: Sequence[int]
     knots: np.ndarray
     level: float
+    lasting: bool = False
 
     def reached(self, confidence: float, *, extrapolate: bool) -> Reached:
         """Where the line reaches the level, with its interval."""
@@ -268,6 +272,8 @@ class _Line:
     def _first_place(self) -> float:
         """The first place at which the monotone fit reaches the level; infinite beyond the sizes."""
         fitted = monotone(self._heights)
+        if self.lasting and self._heights[-1] < -TIE:
+            return math.inf
         if fitted[0] > 0:
             return -math.inf
         if fitted[-1] < 0:

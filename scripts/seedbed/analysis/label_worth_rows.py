@@ -1,7 +1,7 @@
 """What the learning curves of an experiment are worth in labels: label_worth.csv.
 
-`label_worth` has the statistics, and `label_questions` decides what bears a verdict; here it is decided which
-curves are compared.
+The statistics are those of `label_worth`; here it is decided which curves are compared, and what bears a
+verdict.
 """
 
 import itertools
@@ -10,9 +10,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from seedbed.analysis import label_worth
+from seedbed.analysis.bags_of_sizes import BagsOfSizes
 from seedbed.analysis.contrasts import METHOD_PAIRS, Sides
-from seedbed.analysis.label_questions import Counted, Part, Points, Question
-from seedbed.analysis.label_worth import FURTHEST, Curve, Extrapolated, Labels, Reached
+from seedbed.analysis.label_questions import Counted, Part, Points, Question, part_of_bags, part_of_runs
+from seedbed.analysis.label_worth import FURTHEST, MORE, Curve, Extrapolated, Labels, Reached
 from seedbed.analysis.learning_curves import LearningCurve
 from seedbed.analysis.sides import named_seed
 from seedbed.analysis.table_rows import RunRow
@@ -20,7 +21,8 @@ from seedbed.core.known import known
 from seedbed.core.rows import CELL, TypedRow, grouped
 from seedbed.core.tasks import METRICS
 
-WORTH, PASSES = "worth", "passes"
+WORTH, PASSES, PASSED = "worth", "passes", "passed"
+BASELINE = "baseline"  # the family of runs beside bags of words
 TOO_FAR = f"the power law goes beyond {FURTHEST} times the largest size"
 
 
@@ -33,20 +35,24 @@ class WorthRow(TypedRow):
     says that the number is not known, but lies beyond: `fewer than` the smallest size or `more than` the
     largest.
 
+    Of family baseline, a is always a curve of runs, and b the bag of words on as many texts. Where a is worse
+    at the largest size, passes is `more than` that; then a row of kind passed tells from how many labels on b
+    is at least as good as a.
+
     Attributes:
-        kind: worth or passes.
-        family: in what the curves differ: init, framework, model or method.
+        kind: worth, passes or passed.
+        family: in what the curves differ: init, framework, model or method; or baseline.
         dataset: of both curves.
-        model, model_b: of both curves.
+        model, model_b: of both curves; model_b is None of a bag of words.
         metric: of the test values.
         test_set: all, or without leaks.
-        a, b: FRAMEWORK/INIT of a curve.
-        recipe_a, recipe_b: their names in the config.
-        method_a, method_b: of the recipes.
-        train_size: of the score of a; None of passes.
-        score: what a has with it; None of passes.
+        a, b: FRAMEWORK/INIT of a curve, or bag_of_words.
+        recipe_a, recipe_b: their names in the config; recipe_b is None of a bag of words.
+        method_a, method_b: of the recipes; method_b is None of a bag of words.
+        train_size: of the score of a; None of passes and passed.
+        score: what a has with it; None of passes and passed.
         paired: whether both curves have the same seeds.
-        n_a, n_b: seeds of each size.
+        n_a, n_b: seeds of each size; of bags of words data seeds.
         n_collapsed_a, n_collapsed_b: collapsed runs of a at the size, or at all sizes of a curve.
         labels, labels_bound: the number of labels.
         low, low_bound, high, high_bound: its interval over seeds, test examples and the choice of recipes.
@@ -61,15 +67,15 @@ class WorthRow(TypedRow):
     family: str
     dataset: str
     model: str
-    model_b: str
+    model_b: str | None
     metric: str
     test_set: str
     a: str
     b: str
     recipe_a: str
-    recipe_b: str
+    recipe_b: str | None
     method_a: str
-    method_b: str
+    method_b: str | None
     train_size: int | None = None
     score: float | None = None
     paired: bool
@@ -143,45 +149,82 @@ def _pairs(
 
 
 def worth_rows(
-    curves: Sequence[LearningCurve], runs: Sequence[RunRow], sides: Sides, settings: Mapping[str, Any]
+    curves: Sequence[LearningCurve],
+    runs: Sequence[RunRow],
+    sides: Sides,
+    bags: Mapping[str, BagsOfSizes],
+    settings: Mapping[str, Any],
 ) -> list[WorthRow]:
     """The rows of label_worth.csv: of each pair what every score of a is worth on b, and where one passes the
-    other. Of a curve with a score at one size alone, neither is known.
+    other; then the same of each curve beside the bag of words. Of a curve with a score at one size alone,
+    neither is known.
 
     Args:
         curves: of the experiment.
         runs: rows of runs.csv.
         sides: the cells with their predictions.
+        bags: the bags of words of each size, by dataset; none of generation.
         settings: the config's `statistics`.
+
+    Raises:
+        SeedbedError: there is no bag of words of a data seed of the runs.
     """
     counted = Counted(grouped(runs, *CELL), sides, settings)
     rows = []
     for pair in list_pairs(curves):
         if len(pair.b.sizes) > 1:
-            rows += [_worth(pair, size, counted) for size in pair.a.sizes]
-        common = tuple(size for size in pair.a.sizes if size in pair.b.sizes)
+            reference = part_of_runs(pair.b, pair.b.sizes, counted)
+            rows += [_worth(pair.family, pair.a, size, reference, counted) for size in pair.a.sizes]
+        common = [size for size in pair.a.sizes if size in pair.b.sizes]
         if len(common) > 1:
-            rows.append(_passes(pair, common, counted))
+            a, b = (part_of_runs(curve, common, counted) for curve in _better_last(pair, common[-1]))
+            rows.append(_passes(PASSES, pair.family, pair.a, a, b, settings))
+    for curve in curves:
+        if curve.dataset in bags:
+            rows += _beside_bags(curve, bags[curve.dataset], counted)
     return rows
 
 
-def _worth(pair: CurvePair, size: int, counted: Counted) -> WorthRow:
-    parts = Part(pair.a, (size,), counted), Part(pair.b, pair.b.sizes, counted)
-    how = _how([WORTH, size], pair, counted.settings)
+def _beside_bags(curve: LearningCurve, bags: BagsOfSizes, counted: Counted) -> Iterator[WorthRow]:
+    """What every score of a curve of runs is worth on the bag of words, and where one passes the other."""
+    if curve.sizes and len(bags.sizes) > 1:
+        reference = part_of_bags(bags, bags.sizes, curve, counted)
+        for size in curve.sizes:
+            yield _worth(BASELINE, curve, size, reference, counted)
+    common = [size for size in curve.sizes if size in bags.sizes]
+    if len(common) > 1:
+        a, b = part_of_runs(curve, common, counted), part_of_bags(bags, common, curve, counted)
+        passes = _passes(PASSES, BASELINE, curve, a, b, counted.settings)
+        yield passes
+        if passes.labels_bound == MORE:
+            yield _passes(PASSED, BASELINE, curve, a, b, counted.settings)
+
+
+def _better_last(pair: CurvePair, size: int) -> tuple[LearningCurve, LearningCurve]:
+    """Both curves, the one that is better at a size first; of equals the first of the pair."""
+    a, b = (known(curve.chosen[size].mean) for curve in (pair.a, pair.b))
+    return (pair.b, pair.a) if METRICS[pair.a.metric].direction * (a - b) < 0 else (pair.a, pair.b)
+
+
+def _worth(family: str, curve: LearningCurve, size: int, reference: Part, counted: Counted) -> WorthRow:
+    """What the score of a curve at a size is worth on a reference."""
+    scored = part_of_runs(curve, [size], counted)
+    how = _how([WORTH, size], curve, scored, reference, counted.settings)
 
     def answer(points: Sequence[Points], paired: bool) -> Reached:
-        (score,), reference = points
-        curve = Curve(pair.b.sizes, reference)
-        return label_worth.worth(score, curve, paired=paired, extrapolate=True, **how)
+        (score,), others = points
+        return label_worth.worth(
+            score, Curve(reference.sizes, others), paired=paired, extrapolate=True, **how
+        )
 
-    asked = Question(parts, answer, learning=parts[:1])
+    asked = Question([scored, reference], answer, learning=[scored], test_set=curve.test_set)
     ratio = asked.found.relative_to(size)
     return WorthRow(
         kind=WORTH,
-        family=pair.family,
-        **_columns(asked),
+        family=family,
+        **_columns(asked, curve),
         train_size=size,
-        score=pair.a.chosen[size].mean,
+        score=curve.chosen[size].mean,
         ratio=ratio.labels.number,
         ratio_low=_number(ratio.low),
         ratio_high=_number(ratio.high),
@@ -189,52 +232,54 @@ def _worth(pair: CurvePair, size: int, counted: Counted) -> WorthRow:
     )
 
 
-def _passes(pair: CurvePair, sizes: tuple[int, ...], counted: Counted) -> WorthRow:
-    last = [known(curve.chosen[sizes[-1]].mean) for curve in (pair.a, pair.b)]
-    if METRICS[pair.a.metric].direction * (last[0] - last[1]) < 0:
-        pair = CurvePair(pair.family, pair.b, pair.a)
-    parts = Part(pair.a, sizes, counted), Part(pair.b, sizes, counted)
-    how = _how([PASSES], pair, counted.settings)
+def _passes(
+    kind: str, family: str, curve: LearningCurve, a: Part, b: Part, settings: Mapping[str, Any]
+) -> WorthRow:
+    """From how many labels on a passes b, or of kind PASSED b passes a: two parts of the same sizes, one of
+    them of the curve."""
+    how = _how([kind], curve, a, b, settings)
 
     def answer(points: Sequence[Points], paired: bool) -> Reached:
-        a, b = (Curve(sizes, each) for each in points)
-        return label_worth.passes(a, b, paired=paired, **how)
+        passing, other = (Curve(a.sizes, each) for each in points)
+        if kind == PASSED:
+            passing, other = other, passing
+        return label_worth.passes(passing, other, paired=paired, **how)
 
-    return WorthRow(kind=PASSES, family=pair.family, **_columns(Question(parts, answer, learning=parts)))
+    asked = Question([a, b], answer, learning=[a, b], test_set=curve.test_set)
+    return WorthRow(kind=kind, family=family, **_columns(asked, curve))
 
 
-def _how(name: list[Any], pair: CurvePair, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _how(
+    name: list[Any], curve: LearningCurve, a: Part, b: Part, settings: Mapping[str, Any]
+) -> dict[str, Any]:
     """Arguments of `label_worth` beside the scores."""
-    a, b = pair.a, pair.b
-    names = [[each.dataset, each.model, each.framework, each.init, each.recipe] for each in (a, b)]
     return {
-        "direction": METRICS[a.metric].direction,
+        "direction": METRICS[curve.metric].direction,
         "confidence": settings["confidence"],
-        "seed": named_seed(settings, [*name, *names, a.metric, a.test_set]),
+        "seed": named_seed(settings, [*name, a.names, b.names, curve.metric, curve.test_set]),
     }
 
 
-def _columns(asked: Question) -> dict[str, Any]:
-    """The columns of a row that every kind has."""
-    of_a, of_b = asked.parts
-    a, b = of_a.curve, of_b.curve
+def _columns(asked: Question, curve: LearningCurve) -> dict[str, Any]:
+    """The columns of a row that every kind has; `curve` is one of both."""
+    a, b = asked.parts
     return {
-        "dataset": a.dataset,
+        "dataset": curve.dataset,
         "model": a.model,
         "model_b": b.model,
-        "metric": a.metric,
-        "test_set": a.test_set,
-        "a": f"{a.framework}/{a.init}",
-        "b": f"{b.framework}/{b.init}",
+        "metric": curve.metric,
+        "test_set": curve.test_set,
+        "a": a.label,
+        "b": b.label,
         "recipe_a": a.recipe,
         "recipe_b": b.recipe,
         "method_a": a.method,
         "method_b": b.method,
         "paired": asked.paired,
-        "n_a": of_a.seeds,
-        "n_b": of_b.seeds,
-        "n_collapsed_a": of_a.collapsed,
-        "n_collapsed_b": of_b.collapsed,
+        "n_a": a.number,
+        "n_b": b.number,
+        "n_collapsed_a": a.collapsed,
+        "n_collapsed_b": b.collapsed,
         **number_columns(asked.found),
         "no_verdict": asked.no_verdict,
     }

@@ -1,4 +1,5 @@
-"""What sizes of training tell, as report and figures ask it: learning curves, and their worth in labels."""
+"""What sizes of training tell, as report and figures ask it: learning curves, their worth in labels, and bags
+of words beside them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,6 +7,7 @@ from typing import Any
 
 from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.label_worth import MORE
+from seedbed.analysis.label_worth_rows import BASELINE, PASSED, PASSES, WORTH
 from seedbed.core.known import known
 from seedbed.core.rows import Row, grouped
 
@@ -27,25 +29,51 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Worth:
-    """With how many labels random weights reach a score of the checkpoint.
+class Estimate:
+    """A number of labels with its interval.
 
     Attributes:
-        size: labels behind the score of the checkpoint.
-        score: of the checkpoint, in the unit of the metric.
-        number: of labels with random weights.
+        number: of labels.
         low, high: the interval; None without one.
-        ratio: of the number and `size`.
         no_verdict: why the number bears no verdict; empty where it does.
+    """
+
+    number: Number
+    low: Number | None
+    high: Number | None
+    no_verdict: str
+
+
+@dataclass(frozen=True)
+class Worth(Estimate):
+    """With how many labels random weights reach a score of the checkpoint, or a bag of words one of runs.
+
+    Attributes:
+        size: labels behind the score.
+        score: in the unit of the metric.
+        ratio: of the number and `size`.
     """
 
     size: int
     score: float
-    number: Number
-    low: Number | None
-    high: Number | None
     ratio: Number
-    no_verdict: str
+
+
+@dataclass(frozen=True)
+class BesideBag:
+    """A learning curve beside bags of words on as many texts.
+
+    Attributes:
+        worth: with how many labels a bag reaches the score at each size.
+        passes: from how many labels on the curve is at least as good as a bag; None where fewer than two
+            sizes have both.
+        passed: from how many labels on a bag is at least as good; None unless the curve is worse at the
+            largest size.
+    """
+
+    worth: Mapping[int, Worth]
+    passes: Estimate | None
+    passed: Estimate | None
 
 
 @dataclass(frozen=True)
@@ -56,6 +84,7 @@ class Sized:
         dataset, model, recipe: names in the config.
         curves: rows of learning_curves.csv by framework and init, the smallest size first.
         worth: by framework and size.
+        bags: by framework and init; empty without bags of words at two sizes.
     """
 
     dataset: str
@@ -63,6 +92,7 @@ class Sized:
     recipe: str
     curves: Mapping[tuple[str, str], Sequence[Row]]
     worth: Mapping[str, Mapping[int, Worth]]
+    bags: Mapping[tuple[str, str], BesideBag]
 
     @property
     def sizes(self) -> list[int]:
@@ -94,20 +124,17 @@ def sized(experiment: Experiment) -> list[Sized]:
     worth = [row for row in experiment.tables.get("label_worth", ()) if _is_told(experiment, row)]
     found = []
     for (dataset, model, recipe), rows in grouped(curves, *PLACE).items():
-        compared = [row for row in worth if _is_of_inits(row) and _place(row) == (dataset, model, recipe)]
-        by_framework: dict[str, dict[int, Worth]] = {}
-        for row in compared:
-            by_framework.setdefault(row["a"].split("/")[0], {})[row["train_size"]] = _worth(row)
-        found.append(Sized(dataset, model, recipe, _by_curve(rows), by_framework))
+        here = [row for row in worth if _place(row) == (dataset, model, recipe)]
+        of_inits = [row for row in here if (row["kind"], row["family"]) == (WORTH, "init")]
+        by_framework = {framework: _worths(of_a) for (framework, _), of_a in _by_a(of_inits).items()}
+        beside_bags = [row for row in here if row["family"] == BASELINE]
+        bags = {curve: _beside_bag(of_a) for curve, of_a in _by_a(beside_bags).items()}
+        found.append(Sized(dataset, model, recipe, _by_curve(rows), by_framework, bags))
     return found
 
 
 def _is_told(experiment: Experiment, row: Row) -> bool:
     return row["metric"] == experiment.metric and row["test_set"] == "all"
-
-
-def _is_of_inits(row: Row) -> bool:
-    return (row["kind"], row["family"]) == ("worth", "init")
 
 
 def _place(row: Row) -> tuple[Any, ...]:
@@ -119,17 +146,34 @@ def _by_curve(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
     return {key: sorted(of, key=lambda row: row["train_size"]) for key, of in found.items()}
 
 
+def _by_a(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
+    """Rows of label_worth.csv by framework and init of curve a."""
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        framework, init = row["a"].split("/")
+        found.setdefault((framework, init), []).append(row)
+    return found
+
+
+def _beside_bag(rows: Sequence[Row]) -> BesideBag:
+    passing = {row["kind"]: Estimate(**_estimate(row)) for row in rows if row["kind"] in (PASSES, PASSED)}
+    return BesideBag(_worths(rows), passing.get(PASSES), passing.get(PASSED))
+
+
+def _worths(rows: Sequence[Row]) -> dict[int, Worth]:
+    """What the scores of a curve are worth, by size."""
+    return {row["train_size"]: _worth(row) for row in rows if row["kind"] == WORTH}
+
+
 def _worth(row: Row) -> Worth:
+    ratio = Number(row["ratio"], row["labels_bound"] or "")
+    return Worth(**_estimate(row), size=row["train_size"], score=row["score"], ratio=ratio)
+
+
+def _estimate(row: Row) -> dict[str, Any]:
+    """The attributes of an `Estimate`."""
     number, low, high = (_number(row, name) for name in ("labels", "low", "high"))
-    return Worth(
-        size=row["train_size"],
-        score=row["score"],
-        number=known(number),
-        low=low,
-        high=high,
-        ratio=Number(row["ratio"], row["labels_bound"] or ""),
-        no_verdict=row["no_verdict"] or "",
-    )
+    return {"number": known(number), "low": low, "high": high, "no_verdict": row["no_verdict"] or ""}
 
 
 def _number(row: Row, name: str) -> Number | None:

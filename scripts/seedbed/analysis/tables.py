@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from seedbed.analysis import (
     statistics,
     verdicts,
 )
-from seedbed.analysis.bags_of_sizes import read_bags
+from seedbed.analysis.bags_of_sizes import BagsOfSizes, read_bags
 from seedbed.analysis.baselines import Baseline, Baselines, baseline_of, read_baseline
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS, Sides
 from seedbed.analysis.label_sets import CellLabelSets
@@ -88,7 +88,12 @@ def aggregate(
     clusters = {Path(path).parent.name: by_example(path) for path in splits}
     training = {dataset_of_subset(Path(path)): len(read_csv(path, COLUMNS)[1]) for path in subsets}
     found = read_runs(folders, reporting, leaks, clusters, training)
-    baselines |= _of_sizes(bags_of_sizes, found.cells, leaks, reporting)
+    bags = {Path(folder).name: _read_bags(folder, found.cells, reporting) for folder in bags_of_sizes}
+    baselines |= {
+        (dataset, size): of_sizes.baseline(size, leaks.get(dataset, ()))
+        for dataset, of_sizes in bags.items()
+        for size in (*of_sizes.sizes, *of_sizes.left_out)
+    }
     summary = summarise(found.rows, baselines, reporting)
     predicted = contrasts.sides_of(found.rows, reporting, found.cells, leaks)
     summary = _with_choices(summary, contrasts.choice_shares(summary, reporting, predicted))
@@ -98,7 +103,7 @@ def aggregate(
     differences = contrasts.contrast(found.rows, summary, reporting, predicted)
     diagnosed = diagnostics.tabulate(found.rows, found.cells["test"], differences, summary, reporting)
     learning = learning_curves.list_curves(summary, reporting)
-    worth = label_worth_rows.worth_rows(learning, found.rows, predicted, reporting["statistics"])
+    worth = label_worth_rows.worth_rows(learning, found.rows, predicted, bags, reporting["statistics"])
     write_runs(outputs["runs"], found.rows, reporting)
     write_curves(outputs["curves"], found.curves)
     write_summary(outputs["summary"], summary)
@@ -111,21 +116,10 @@ def aggregate(
         write_table(outputs["label_worth"], label_worth_rows.WORTH_COLUMNS, worth)
 
 
-def _of_sizes(
-    folders: Sequence[str | Path],
-    cells: Mapping[str, Cells],
-    leaks: Mapping[str, Collection[str]],
-    reporting: Mapping[str, Any],
-) -> Baselines:
-    """The baselines of the bags of words that were trained on as many texts as runs of each size."""
-    found: Baselines = {}
-    for folder in folders:
-        dataset = Path(folder).name
-        first = next(key for key in cells["test"] if key[0] == dataset)
-        bags = read_bags(folder, reporting, {split: cells[split][first] for split in PREDICTED})
-        for size in (*bags.sizes, *bags.left_out):
-            found[dataset, size] = bags.baseline(size, leaks.get(dataset, ()))
-    return found
+def _read_bags(folder: str | Path, cells: Mapping[str, Cells], reporting: Mapping[str, Any]) -> BagsOfSizes:
+    """The bags of words of a dataset by size of training, checked against its first cell."""
+    first = next(key for key in cells["test"] if key[0] == Path(folder).name)
+    return read_bags(folder, reporting, {split: cells[split][first] for split in PREDICTED})
 
 
 def _with_choices(summary: Sequence[SummaryRow], shares: Mapping[tuple[str, ...], float]) -> list[SummaryRow]:

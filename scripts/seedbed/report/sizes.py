@@ -1,13 +1,15 @@
 """What the opening and the first table say where sizes of training are swept: what the checkpoint is worth in
-labels."""
+labels, and with how many a bag of words does as well."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from seedbed.analysis.label_worth import FEWER, MORE
-from seedbed.analysis.sizes import Number, Sized, Worth, sized
+from seedbed.analysis.sizes import BesideBag, Estimate, Number, Sized, Worth, sized
+from seedbed.analysis.table_rows import SummaryRow
+from seedbed.core.bag_of_words import bag_name
 from seedbed.core.known import known
 from seedbed.core.rows import Row
 from seedbed.core.wording import Words
@@ -34,16 +36,16 @@ DIGITS = 3  # of a number of labels, which is read off a curve
 
 @dataclass(frozen=True)
 class Told:
-    """What the checkpoint is worth with one framework, in words.
+    """A number of labels in words.
 
     Attributes:
-        framework: empty where there is one.
-        number: of labels with random weights.
+        of: the framework of the runs, empty where there is one; or the init whose score the labels reach.
+        number: of labels.
         interval: its bounds in words; empty without any.
         no_verdict: why the number bears no verdict; empty where it does.
     """
 
-    framework: str
+    of: str
     number: str
     interval: str
     no_verdict: str
@@ -74,10 +76,10 @@ def _ahead(worth: Mapping[int, Worth], largest: int) -> int | None:
     return size if size < largest else None
 
 
-def _told(worth: Worth, framework: str) -> Told:
-    bounds = (worth.low, worth.high)
+def _told(found: Estimate, of: str) -> Told:
+    bounds = (found.low, found.high)
     told = interval_text(*map(known, bounds)) if all(bounds) else ""
-    return Told(framework, number_text(worth.number), told, worth.no_verdict)
+    return Told(of, number_text(found.number), told, found.no_verdict)
 
 
 def interval_text(low: Number, high: Number) -> str:
@@ -141,11 +143,65 @@ def _differences(experiment: Experiment, one: Sized, framework: str) -> dict[int
     return dict(sorted(found.items()))
 
 
+@dataclass(frozen=True)
+class Lead:
+    """Where the checkpoint is ahead of a bag of words, or behind it, with one framework.
+
+    Attributes:
+        ahead: whether it is at the largest size.
+        extent: EVERYWHERE, where the interval lies below all sizes; OPEN, where it holds all; or FROM.
+        start: from how many labels on.
+    """
+
+    ahead: bool
+    extent: str
+    start: Told
+
+
+EVERYWHERE, OPEN, FROM = "everywhere", "open", "from"
+
+
 def baseline(experiment: Experiment, one: Sized) -> str:
-    """What a bag of words has at the smallest and at the largest size; empty without one."""
-    rows = next(iter(one.curves.values()))
-    bags = [(row["train_size"], row["bag_of_words"]) for row in rows if row["bag_of_words"] is not None]
-    return WORDS.say("baseline", bags[0], bags[-1], experiment.metric) if bags else ""
+    """With how many texts a bag of words reaches what both inits have with all, with the first framework; and
+    from where on the checkpoint is ahead of it, with each framework. Empty without bags of words."""
+    if not one.bags:
+        return ""
+    frameworks = list(dict.fromkeys(framework for framework, _ in one.bags))
+    size = one.sizes[-1]
+    needed = [
+        _told(beside.worth[size], init)
+        for init in reversed(INITS)
+        if (beside := one.bags.get((frameworks[0], init))) and size in beside.worth
+    ]
+    leads = [
+        _lead(beside, framework if len(frameworks) > 1 else "")
+        for (framework, init), beside in one.bags.items()
+        if init == "pretrained" and beside.passes
+    ]
+    if (
+        len({replace(lead, start=replace(lead.start, of="")) for lead in leads}) == 1
+    ):  # whatever the framework
+        leads = [replace(leads[0], start=replace(leads[0].start, of=""))]
+    name = bag_name(next(row for row in experiment.summary if _has_bag(row, one.dataset)))
+    framework = frameworks[0] if len(frameworks) > 1 else ""
+    return WORDS.say("baseline", name, size, framework, needed, leads, experiment.metric, experiment.level)
+
+
+def _has_bag(row: SummaryRow, dataset: str) -> bool:
+    return row.dataset == dataset and row.bag_of_words is not None
+
+
+def _lead(beside: BesideBag, framework: str) -> Lead:
+    """From where on the checkpoint is ahead, or where a bag of words is at the largest size, behind."""
+    start = beside.passed or known(beside.passes)
+    return Lead(beside.passed is None, _extent(start), _told(start, framework))
+
+
+def _extent(start: Estimate) -> str:
+    if start.low is None or start.high is None or start.no_verdict:
+        return FROM
+    bounds = (start.low.bound, start.high.bound)
+    return {(FEWER, FEWER): EVERYWHERE, (FEWER, MORE): OPEN}.get(bounds, FROM)
 
 
 def place(experiment: Experiment, one: Sized) -> str:

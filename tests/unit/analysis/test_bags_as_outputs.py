@@ -1,5 +1,6 @@
 """Bags of words of each size of training: in summary.csv, and as sides that are compared with runs."""
 
+import itertools
 import json
 import random
 import re
@@ -12,6 +13,7 @@ from synthetic import TRAINING, edit_csv, make_experiment
 
 from seedbed.analysis import bootstrap
 from seedbed.analysis.bags_of_sizes import read_bags
+from seedbed.analysis.bootstrap import Side
 from seedbed.analysis.outputs import read_outputs
 from seedbed.analysis.runs import read_runs
 from seedbed.analysis.sides import SideMaker
@@ -142,6 +144,39 @@ def test_faulty_predictions_of_bags_are_refused(tmp_path, change, message):
     with pytest.raises(SeedbedError) as refused:
         made.aggregate()
     assert re.search(message, str(refused.value), re.DOTALL)
+
+
+def test_the_interval_of_a_number_of_labels_is_that_of_the_difference_of_runs_and_bags(tmp_path):
+    levels = {"lab.train_size=20": 0.6, "lab.train_size=80": 0.72, "lab": 0.85}
+    made = make(
+        tmp_path, accuracy=lambda run: levels[run.recipe], seeds={"init": [0, 1, 2], "data": [0, 3, 5]},
+        sizes={"validation": 20, "test": 400},
+    )  # fmt: skip
+    worth = [row for row in made.aggregate()["label_worth"] if row["b"] == "bag_of_words"]
+    row = next(row for row in worth if (row["train_size"], row["test_set"]) == (80, "all"))
+    cells = read_runs(made.folders, made.plan.reporting(), {}).cells["test"]
+    runs = next(cell for key, cell in cells.items() if key[-2:] == ("pretrained", "lab.train_size=80"))
+    bags = read_bags(made.bags[0], made.plan.reporting(), runs_of(made))
+    seeds = tuple(itertools.product([0, 1, 2], [0, 3, 5]))
+    maker = SideMaker(made.plan.reporting()["statistics"])
+    run, *sides = (
+        maker.side(cell, "accuracy", seeds, "reviews", "test", "all")
+        for cell in (runs, *(bags.outputs("test", size, seeds) for size in bags.sizes))
+    )
+
+    def difference(labels):
+        shares = [np.interp(np.log(labels), np.log(bags.sizes), one) for one in np.eye(3)]
+        bag = sum(share * side.scores for share, side in zip(shares, sides, strict=True))
+        of_bag = Side(bag, seeds, run.draws)
+        return bootstrap.compare(run, of_bag, paired=True, confidence=0.95, seed=0)
+
+    assert run.mean == pytest.approx(row["score"])
+    assert difference(row["labels"]).delta == pytest.approx(0, abs=1e-6)
+    # nearly, since other random numbers draw the seeds
+    assert difference(row["low"]).high - difference(row["low"]).low > 0.05
+    assert difference(row["low"]).low == pytest.approx(0, abs=0.005)
+    assert difference(row["high"]).high == pytest.approx(0, abs=0.005)
+    assert (row["paired"], row["n_a"], row["n_b"]) == (True, 9, 3)
 
 
 def test_a_size_that_the_table_of_bags_lacks_is_refused(tmp_path):

@@ -236,6 +236,17 @@ def test_a_curve_passes_another_where_their_difference_is_zero(paired):
     assert (low, high) == pytest.approx((0, 0), abs=2e-4)
 
 
+def test_a_curve_that_falls_behind_does_not_pass_the_other():
+    a, b = curve([0.9, 0.8, 0.7, 0.6]), curve([0.5, 0.6, 0.7, 0.8], stream=200)
+    found = label_worth.passes(a, b, direction=1, paired=True, **HOW)
+    assert (found.labels, found.high) == (Labels(800, MORE), Labels(800, MORE))
+    # it is behind from where the other passes it, and the interval of that tells where this one begins
+    behind = label_worth.passes(b, a, direction=1, paired=True, **HOW)
+    assert behind.labels.number == pytest.approx(400)
+    assert found.low.number == pytest.approx(behind.low.number, rel=1e-3)
+    assert 100 < found.low.number < 400
+
+
 def test_curves_of_other_sizes_do_not_pass_each_other():
     with pytest.raises(SeedbedError, match="the same sizes"):
         label_worth.passes(curve([0.5, 0.6]), curve([0.5, 0.6, 0.7]), direction=1, paired=True, **HOW)

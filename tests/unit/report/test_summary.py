@@ -20,6 +20,7 @@ from seedbed.report import (
     sections_accuracy,
     sections_contrasts,
     sections_models,
+    sizes,
     undecided,
 )
 from seedbed.report.documents.blocks import Cell, Table, cell_text
@@ -161,6 +162,34 @@ def test_runs_of_each_size_are_held_against_the_bag_of_this_size(tmp_path):
     assert (found.bag, found.bags, found.below, found.means) == (None, bags, 1, 2)
     told = [(of_size.size, of_size.bag, bool(of_size.below)) for (of_size,) in calls["opening.baseline"]]
     assert told == [("20 training texts", bags[20], True), ("all training texts", bags[TRAINING], False)]
+
+
+def test_the_opening_of_sizes_says_where_the_checkpoint_is_ahead_of_the_bag_of_words(tmp_path):
+    levels = {"fairseq": (0.68, 0.68), "transformers": (0.66, 0.92)}  # the bag: 0.54 and 0.80
+
+    def level(run):
+        return 0.6 if run.init == "random" else levels[run.framework][run.recipe == "lab"]
+
+    made = make_experiment(
+        tmp_path, accuracy=level, noise=0.004, sizes=SIZES, seeds=[0, 1, 2], train_sizes=[20, "all"],
+    )  # fmt: skip
+    calls = asked(lambda: write_whole(made))
+    rows = [row for row in read_table(made.outputs["label_worth"]) if row["family"] == "baseline"]
+    (found,) = calls["sizes.baseline"]
+    name, size, framework, needed, leads = found[:5]
+    assert (name, size, framework) == ("bag of words", TRAINING, "fairseq")
+    worth = {row["a"]: row["labels"] for row in rows if row["train_size"] == TRAINING}
+    assert [(one.of, one.number) for one in needed] == [
+        ("random", f"{worth['fairseq/random']:.0f}"),
+        ("pretrained", f"{worth['fairseq/pretrained']:.0f}"),
+    ]
+    (behind,) = (row for row in rows if (row["kind"], row["a"]) == ("passed", "fairseq/pretrained"))
+    assert [(lead.ahead, lead.extent, lead.start.of) for lead in leads] == [
+        (False, sizes.FROM, "fairseq"),
+        (True, sizes.EVERYWHERE, "transformers"),
+    ]
+    assert leads[0].start.number == f"{behind['labels']:.0f}"
+    assert leads[0].start.interval == f"{behind['low']:.0f} to {behind['high']:.0f}"
 
 
 def test_runs_that_learned_nothing_are_beside_the_bag_of_their_size(tmp_path):
