@@ -19,12 +19,12 @@ from seedbed.analysis.label_sets import CellLabelSets
 from seedbed.analysis.outputs import CellOutputs, first_difference, read_outputs, stack, with_names
 from seedbed.analysis.predictions import Groups, split_rows, without_leaks
 from seedbed.analysis.values import CellValues
+from seedbed.core.bag_features import WORDS
 from seedbed.core.errors import SeedbedError
 from seedbed.core.known import known
 from seedbed.core.rows import ANEW, TypedRow
 from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import task_of
-from seedbed.data.bags import WORDS
 
 WHAT = "table of bags of words by size of training"
 # a bag: number of training texts and data seed, which is None of all training texts
