@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from seedbed.core.bag_features import CHARACTERS
 from seedbed.core.wording import Words
 from seedbed.core.words import count
 
@@ -35,4 +36,4 @@ def _size(row: Mapping[str, Any]) -> str:
 
 
 def _is_of_characters(row: Mapping[str, Any]) -> bool:
-    return row.get("bag_of_words_features") == "characters"
+    return row.get("bag_of_words_features") == CHARACTERS

@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
 
 from seedbed.core import class_metrics, set_metrics, value_metrics
+from seedbed.core.bag_features import CHARACTERS, WORDS
 from seedbed.core.characters import UNSPACED
 from seedbed.core.set_metrics import exact_sets
 from seedbed.core.tasks import CLASSES, LABEL_SETS, VALUES
@@ -30,7 +31,6 @@ WORD = re.compile(r"\b\w\w+\b")  # scikit-learn's definition of a word
 SPACE = re.compile(r"\s+")
 FEW_WORDS = 0.5  # share of training texts with fewer than two words, above which characters are used
 FEW_SPACES = 0.1  # spaces per letter of such a script; texts divided into words have more
-WORDS, CHARACTERS = "words", "characters"
 PROBABILITY = "probability_"  # begins the column of a class's probability
 
 FAULTS = (ValueError, ArithmeticError, MemoryError)  # of training a bag; scikit-learn's own are among them

@@ -13,8 +13,9 @@ import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from seedbed.core import set_metrics, value_metrics
+from seedbed.core.bag_features import WORDS
 from seedbed.core.tasks import CLASSES, LABEL_SETS, VALUES
-from seedbed.data.bags import FAULTS, KINDS, WORDS, features_of, inputs_of, reason
+from seedbed.data.bags import FAULTS, KINDS, features_of, inputs_of, reason
 
 log = logging.getLogger(__name__)
 

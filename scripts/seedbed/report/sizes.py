@@ -145,20 +145,22 @@ def _differences(experiment: Experiment, one: Sized, framework: str) -> dict[int
 
 @dataclass(frozen=True)
 class Lead:
-    """Where the checkpoint is ahead of a bag of words, or behind it, with one framework.
+    """From where on the checkpoint is ahead of a bag of words, or behind it, with one framework.
 
     Attributes:
-        ahead: whether it is at the largest size.
-        extent: EVERYWHERE, where the interval lies below all sizes; OPEN, where it holds all; or FROM.
-        start: from how many labels on.
+        framework: empty where there is one, or all say the same.
+        side: AHEAD or BEHIND, at the largest size; OPEN where the interval of the start holds all sizes.
+        everywhere: whether the interval lies below all sizes.
+        start: from how many labels on; None of OPEN.
     """
 
-    ahead: bool
-    extent: str
-    start: Told
+    framework: str
+    side: str
+    everywhere: bool = False
+    start: Told | None = None
 
 
-EVERYWHERE, OPEN, FROM = "everywhere", "open", "from"
+AHEAD, BEHIND, OPEN = "ahead", "behind", "open"
 
 
 def baseline(experiment: Experiment, one: Sized) -> str:
@@ -178,10 +180,8 @@ def baseline(experiment: Experiment, one: Sized) -> str:
         for (framework, init), beside in one.bags.items()
         if init == "pretrained" and beside.passes
     ]
-    if (
-        len({replace(lead, start=replace(lead.start, of="")) for lead in leads}) == 1
-    ):  # whatever the framework
-        leads = [replace(leads[0], start=replace(leads[0].start, of=""))]
+    if len({replace(lead, framework="") for lead in leads}) == 1:
+        leads = [replace(leads[0], framework="")]
     name = bag_name(next(row for row in experiment.summary if _has_bag(row, one.dataset)))
     framework = frameworks[0] if len(frameworks) > 1 else ""
     return WORDS.say("baseline", name, size, framework, needed, leads, experiment.metric, experiment.level)
@@ -192,16 +192,13 @@ def _has_bag(row: SummaryRow, dataset: str) -> bool:
 
 
 def _lead(beside: BesideBag, framework: str) -> Lead:
-    """From where on the checkpoint is ahead, or where a bag of words is at the largest size, behind."""
     start = beside.passed or known(beside.passes)
-    return Lead(beside.passed is None, _extent(start), _told(start, framework))
-
-
-def _extent(start: Estimate) -> str:
-    if start.low is None or start.high is None or start.no_verdict:
-        return FROM
-    bounds = (start.low.bound, start.high.bound)
-    return {(FEWER, FEWER): EVERYWHERE, (FEWER, MORE): OPEN}.get(bounds, FROM)
+    side = BEHIND if beside.passed else AHEAD
+    bounds = [end and end.bound for end in (start.low, start.high)]
+    if not start.no_verdict and bounds == [FEWER, MORE]:
+        return Lead(framework, OPEN)
+    everywhere = not start.no_verdict and bounds == [FEWER, FEWER]
+    return Lead(framework, side, everywhere, _told(start, ""))
 
 
 def place(experiment: Experiment, one: Sized) -> str:

@@ -184,9 +184,9 @@ def test_the_opening_of_sizes_says_where_the_checkpoint_is_ahead_of_the_bag_of_w
         ("pretrained", f"{worth['fairseq/pretrained']:.0f}"),
     ]
     (behind,) = (row for row in rows if (row["kind"], row["a"]) == ("passed", "fairseq/pretrained"))
-    assert [(lead.ahead, lead.extent, lead.start.of) for lead in leads] == [
-        (False, sizes.FROM, "fairseq"),
-        (True, sizes.EVERYWHERE, "transformers"),
+    assert [(lead.framework, lead.side, lead.everywhere) for lead in leads] == [
+        ("fairseq", sizes.BEHIND, False),
+        ("transformers", sizes.AHEAD, True),
     ]
     assert leads[0].start.number == f"{behind['labels']:.0f}"
     assert leads[0].start.interval == f"{behind['low']:.0f} to {behind['high']:.0f}"
