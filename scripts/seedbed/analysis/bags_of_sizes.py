@@ -19,7 +19,6 @@ from seedbed.analysis.label_sets import CellLabelSets
 from seedbed.analysis.outputs import CellOutputs, first_difference, read_outputs, stack, with_names
 from seedbed.analysis.predictions import Groups, split_rows, without_leaks
 from seedbed.analysis.values import CellValues
-from seedbed.core.bag_features import WORDS
 from seedbed.core.errors import SeedbedError
 from seedbed.core.known import known
 from seedbed.core.rows import ANEW, TypedRow
