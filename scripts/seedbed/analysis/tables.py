@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,19 +20,21 @@ from seedbed.analysis import (
     statistics,
     verdicts,
 )
-from seedbed.analysis.bags_of_sizes import read_bags
 from seedbed.analysis.baselines import Baseline, Baselines, baseline_of, read_baseline
+from seedbed.analysis.baselines_of_sizes import read_bags, read_probes
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS, Sides
 from seedbed.analysis.label_sets import CellLabelSets
 from seedbed.analysis.majority import majority_value
+from seedbed.analysis.outputs import CellOutputs
 from seedbed.analysis.predictions import UNDEFINED_LOSS
 from seedbed.analysis.runs import Cells, read_runs, write_curves
 from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, write_runs, write_summary
 from seedbed.analysis.values import CellValues
 from seedbed.core.known import all_known, known
-from seedbed.core.rows import TEST_SETS, grouped, read_csv, write_table
-from seedbed.core.run_folder import dataset_of_subset
+from seedbed.core.rows import TEST_SETS, grouped, read_csv, write_table, write_typed
+from seedbed.core.run_folder import dataset_of_subset, place_of_probes
 from seedbed.core.splits import PREDICTED
+from seedbed.core.states import EncoderOfStates
 from seedbed.core.tasks import CLASSES, LABEL_SETS, METRICS, VALUES, Task, task_of
 from seedbed.core.words import bounds_of
 from seedbed.data.clusters import by_example
@@ -41,6 +43,9 @@ from seedbed.data.subsets import COLUMNS
 
 T = TypeVar("T")
 V = TypeVar("V")
+
+# linear probes of an experiment, by dataset, model, name of the states and number of training texts
+Probes = dict[tuple[str, str, str, int | None], Baseline]
 
 # means over examples of what is right or wrong
 COUNTED = ("accuracy", "exact_match", "subset_accuracy")
@@ -61,6 +66,7 @@ def aggregate(
     splits: Sequence[str | Path] = (),
     subsets: Sequence[str | Path] = (),
     bags_of_sizes: Sequence[str | Path] = (),
+    probes_of_sizes: Sequence[str | Path] = (),
 ) -> None:
     """Write the tables of an experiment.
 
@@ -74,6 +80,7 @@ def aggregate(
         splits: .../DATASET/splits.json of each dataset with a column of clusters.
         subsets: .../DATASET/subsets/seedN/order.csv of each dataset, where sizes of training are swept.
         bags_of_sizes: .../bags_of_words/DATASET of each dataset, likewise; none of generation.
+        probes_of_sizes: .../linear_probes/DATASET/MODEL/STATES, likewise; none but of classes.
 
     Raises:
         SeedbedError: runs are missing, contradict their folder or their predictions, or differ in examples; a
@@ -88,13 +95,24 @@ def aggregate(
     clusters = {Path(path).parent.name: by_example(path) for path in splits}
     training = {dataset_of_subset(Path(path)): len(read_csv(path, COLUMNS)[1]) for path in subsets}
     found = read_runs(folders, reporting, leaks, clusters, training)
-    baselines |= _of_sizes(bags_of_sizes, found.cells, leaks, reporting)
+    for folder in bags_of_sizes:
+        dataset = Path(folder).name
+        bags = read_bags(folder, reporting, _first_cell(found.cells, dataset))
+        of_sizes = bags.baselines(leaks.get(dataset, ()))
+        baselines |= {(dataset, size): baseline for size, baseline in of_sizes.items()}
+    probes: Probes = {}
+    for folder in probes_of_sizes:
+        dataset, *_ = place = place_of_probes(Path(folder))
+        read = read_probes(folder, reporting, _first_cell(found.cells, dataset))
+        of_sizes = read.baselines(leaks.get(dataset, ()))
+        probes |= {(*place, size): baseline for size, baseline in of_sizes.items()}
     summary = summarise(found.rows, baselines, reporting)
     predicted = contrasts.sides_of(found.rows, reporting, found.cells, leaks)
     summary = _with_choices(summary, contrasts.choice_shares(summary, reporting, predicted))
     summary = [_over_seeds_and_examples(row, predicted, reporting["statistics"]) for row in summary]
     summary = [_with_majority(row, predicted) for row in summary]
     summary = _with_bags(summary, baselines)
+    summary = [replace(row, linear_probe=_probed(probes, row, reporting)) for row in summary]
     differences = contrasts.contrast(found.rows, summary, reporting, predicted)
     diagnosed = diagnostics.tabulate(found.rows, found.cells["test"], differences, summary, reporting)
     learning = learning_curves.list_curves(summary, reporting)
@@ -107,25 +125,14 @@ def aggregate(
         write_table(outputs[name], columns, diagnosed[name])
     if learning:
         curve_rows = learning_curves.curve_rows(learning)
-        write_table(outputs["learning_curves"], learning_curves.CURVE_COLUMNS, curve_rows)
+        write_typed(outputs["learning_curves"], learning_curves.CURVE_COLUMNS, curve_rows)
         write_table(outputs["label_worth"], label_worth_rows.WORTH_COLUMNS, worth)
 
 
-def _of_sizes(
-    folders: Sequence[str | Path],
-    cells: Mapping[str, Cells],
-    leaks: Mapping[str, Collection[str]],
-    reporting: Mapping[str, Any],
-) -> Baselines:
-    """The baselines of the bags of words that were trained on as many texts as runs of each size."""
-    found: Baselines = {}
-    for folder in folders:
-        dataset = Path(folder).name
-        first = next(key for key in cells["test"] if key[0] == dataset)
-        bags = read_bags(folder, reporting, {split: cells[split][first] for split in PREDICTED})
-        for size in (*bags.sizes, *bags.left_out):
-            found[dataset, size] = bags.baseline(size, leaks.get(dataset, ()))
-    return found
+def _first_cell(cells: Mapping[str, Cells], dataset: str) -> dict[str, CellOutputs]:
+    """By split, the outputs of the first cell of a dataset, whose examples all its cells share."""
+    first = next(key for key in cells["test"] if key[0] == dataset)
+    return {split: cells[split][first] for split in PREDICTED}
 
 
 def _with_choices(summary: Sequence[SummaryRow], shares: Mapping[tuple[str, ...], float]) -> list[SummaryRow]:
@@ -159,6 +166,14 @@ def _with_bags(summary: Sequence[SummaryRow], baselines: Baselines) -> list[Summ
         replace(row, bag_of_words_features=bag.features, bag_of_words_left_out=bag.left_out)
         for row, bag in zip(summary, found, strict=True)
     ]
+
+
+def _probed(probes: Probes, row: SummaryRow, reporting: Mapping[str, Any]) -> float | None:
+    """What the linear probe of a row's model has, which reads texts as long as the row's recipe takes them;
+    None without one."""
+    states = EncoderOfStates.of_checkpoint(reporting["recipes"][row.recipe]).name
+    baseline = probes.get((row.dataset, row.model, states, row.train_size), Baseline())
+    return baseline.values.get((row.metric, row.test_set))
 
 
 # --- summary ------------------------------------------------------------------------------------------------
