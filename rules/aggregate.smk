@@ -1,8 +1,8 @@
 """
 Aggregation: needs the published files of every run, the duplicates of every dataset, its clusters if it has any, its
-bag-of-words baseline unless models write answers, and where sizes of training are swept its subsets and the bags of
-words of each size. Makes the tables of the experiment: runs, curves, groups of seeds, differences, diagnostics of
-predictions and, where sizes of training are swept, learning curves and what they are worth in labels.
+bag-of-words baseline unless models write answers, and where sizes of training are swept its subsets and, of each size,
+bags of words and linear probes. Makes the tables of the experiment: runs, curves, groups of seeds, differences,
+diagnostics of predictions and, where sizes of training are swept, learning curves and what they are worth in labels.
 """
 
 
@@ -17,6 +17,7 @@ rule aggregate:
         splits=PLAN.clustered("splits.json"),
         subsets=PLAN.subsets(),
         bags_of_sizes=PLAN.only("encoder", PLAN.bags_of_sizes()),
+        probes_of_sizes=PLAN.probes_of_sizes(),
     output:
         **{name: table(name) for name in PLAN.size_tables},
         runs=table("runs"),

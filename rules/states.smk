@@ -4,7 +4,8 @@ States of encoders: what the method head is trained on, and what probes read.
 Needs: token ids, the model, and the parity gate, by which one computation serves both frameworks. Makes:
 <data>/{dataset}/{model}/states/ with a file for each encoder: the pretrained one, and that of each init seed of random
 weights; all runs and all experiments share them. Beside it, probes/ with linear probes of these states, which only the
-target `probes` asks for: a table of the probes of all datasets and models of the experiment.
+target `probes` asks for: a table of the probes of all datasets and models of the experiment. Where sizes of training
+are swept, it also makes probes of as many texts as the runs of each size have; these lie with the experiment.
 """
 
 
@@ -63,6 +64,39 @@ rule probe:
         runtime=30,  # minutes
     script:
         "../scripts/probe.py"
+
+
+rule probes_of_sizes:
+    """Train linear probes on the texts that runs of each size and data seed train on, and on all."""
+    input:
+        states=rules.encode_states.output.states,
+        train="<data>/{dataset}/train.jsonl",
+        validation="<data>/{dataset}/validation.jsonl",
+        test="<data>/{dataset}/test.jsonl",
+        labels="<data>/{dataset}/labels.json",
+        orders=PLAN.subsets_of_dataset,
+    output:
+        probes="<experiment>/linear_probes/{dataset}/{model}/{states}/probes.csv",
+        predictions="<experiment>/linear_probes/{dataset}/{model}/{states}/predictions.csv",
+    log:
+        "<experiment>/logs/probes_of_sizes/{dataset}/{model}/{states}.log",
+    benchmark:
+        "<experiment>/benchmarks/probes_of_sizes/{dataset}/{model}/{states}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.pattern("datasets", "classes"),
+        states=PLAN.pattern("states"),
+    conda:
+        "../envs/data.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,  # as rule probe
+        runtime=60,  # minutes
+    params:
+        sizes=PLAN.sizes,
+        data_seeds=PLAN.data_seeds,
+        metric=PLAN.task.selection,
+    script:
+        "../scripts/probes_of_sizes.py"
 
 
 rule probes:

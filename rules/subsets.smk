@@ -1,7 +1,7 @@
 """
 Subsets: needs the prepared splits of a dataset. Makes the order of its training texts that a data seed draws. A run of
 a size (grid.train_sizes) trains on the first texts of the order, whatever its framework, model and init. So do bags of
-words, the baselines of each size.
+words, the baselines of each size, and linear probes of the checkpoint (rules/states.smk).
 """
 
 

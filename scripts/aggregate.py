@@ -21,5 +21,8 @@ tables.aggregate(
     snakemake.input.splits,
     snakemake.input.subsets,
     # each has two files
-    dict.fromkeys(Path(path).parent for path in snakemake.input.bags_of_sizes),
+    *(
+        list(dict.fromkeys(Path(path).parent for path in paths))
+        for paths in (snakemake.input.bags_of_sizes, snakemake.input.probes_of_sizes)
+    ),
 )

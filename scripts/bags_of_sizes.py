@@ -3,29 +3,22 @@
 from typing import TYPE_CHECKING, Any
 
 from seedbed.config.resolve import resolve_config
-from seedbed.core import files, script
+from seedbed.core import script
 from seedbed.core.splits import SPLITS
 from seedbed.core.tasks import task_of
-from seedbed.data import bags_of_sizes, subsets
+from seedbed.data.bags_of_sizes import write_bags
+from seedbed.data.baselines_of_sizes import Sizes
 
 if TYPE_CHECKING:
     snakemake: Any
 
 log = script.start(snakemake)
-splits = {split: files.read_jsonl(snakemake.input[split]) for split in SPLITS}
-orders = dict(zip(snakemake.params.data_seeds, map(subsets.read_order, snakemake.input.orders), strict=True))
-about = files.read_json(snakemake.input.labels)
-labels = bags_of_sizes.Labels(
+sizes = Sizes.read(
+    {split: snakemake.input[split] for split in SPLITS},
+    dict(zip(snakemake.params.data_seeds, snakemake.input.orders, strict=True)),
+    snakemake.params.sizes,
+    snakemake.input.labels,
     # its metric is among params
     task_of(resolve_config(snakemake.config)),
-    about.get("names", ()),
-    about.get("labels", ()),
 )
-bags_of_sizes.write_bags(
-    snakemake.output.bags,
-    snakemake.output.predictions,
-    splits,
-    orders,
-    snakemake.params.sizes,
-    labels,
-)
+write_bags(snakemake.output.bags, snakemake.output.predictions, sizes)

@@ -20,9 +20,9 @@ from seedbed.config.runs import RUN_KEYS, Run
 from seedbed.core import class_metrics, files
 from seedbed.core.methods import ADAPTERS
 from seedbed.core.rows import read_table
-from seedbed.core.run_folder import bags_folder
+from seedbed.core.run_folder import place_of_probes
 from seedbed.core.tasks import ANSWER_COLUMNS, METRIC_COLUMNS, TASKS
-from seedbed.data import audit, bags_of_sizes, duplicates, subsets
+from seedbed.data import audit, bags_of_sizes, baselines_of_sizes, duplicates, probes_of_sizes, subsets
 from seedbed.training.metrics import token_metrics
 
 LEVELS = {"pretrained": 0.79, "random": 0.67}
@@ -68,18 +68,27 @@ class Synthetic:
     @property
     def bags(self) -> list[Path]:
         """The folders of the bags of words of each size of training."""
-        paths = self.plan.only("encoder", self.plan.bags_of_sizes())
-        return list(dict.fromkeys(Path(path).parent for path in paths))
+        return folders_of(self.plan.only("encoder", self.plan.bags_of_sizes()))
+
+    @property
+    def probes(self) -> list[Path]:
+        """The folders of the linear probes of each size of training."""
+        return folders_of(self.plan.probes_of_sizes())
 
     def aggregate(self) -> dict[str, list[dict[str, Any]]]:
         """Make the tables, and read them."""
         baselines, found = (self.plan.per_dataset(name) for name in ("bag_of_words.csv", "duplicates.csv"))
         baselines = self.plan.only("encoder", baselines)
         splits = self.plan.clustered("splits.json")
-        subsets, bags = self.plan.subsets(), self.bags
+        subsets, of_sizes = self.plan.subsets(), (self.bags, self.probes)
         reporting = self.plan.reporting()
-        tables.aggregate(self.folders, baselines, found, reporting, self.outputs, splits, subsets, bags)
+        tables.aggregate(self.folders, baselines, found, reporting, self.outputs, splits, subsets, *of_sizes)
         return {name: read_table(path) for name, path in self.outputs.items()}
+
+
+def folders_of(paths: Sequence[str]) -> list[Path]:
+    """The folders of files, each once."""
+    return list(dict.fromkeys(Path(path).parent for path in paths))
 
 
 def make_experiment(
@@ -149,12 +158,20 @@ def make_experiment(
         }
         _write_dataset(plan.results / "data" / dataset, models, leaked, counts)
     _write_orders(plan)
-    for dataset in datasets if plan.sizes else ():
-        codes = {split: labels_of(dataset, split, size, len(labels), shares) for split, size in sizes.items()}
-        _write_bags(plan, dataset, codes)
     for model in models:
         _write_model(plan.results / "models" / model, model)
     made = Synthetic(plan)
+    codes = {
+        dataset: {
+            split: labels_of(dataset, split, size, len(labels), shares) for split, size in sizes.items()
+        }
+        for dataset in datasets
+    }
+    for folder in made.bags:
+        _write_bags(folder, plan, folder.name, codes[folder.name])
+    for folder in made.probes:
+        dataset, *_ = place_of_probes(folder)
+        _write_probes(folder, plan, dataset, codes[dataset])
     numbers = {split: len(names) for split, names in (clusters or {}).items()}
     _write_audit(made.experiment / "data_audit.csv", plan.config["grid"]["datasets"], numbers)
     return made
@@ -520,26 +537,46 @@ def _passing_metrics(final, epoch, epochs, untrained, state, split, draw) -> dic
     return {"loss": loss, "perplexity": math.exp(loss), "token_accuracy": share}
 
 
-def _write_bags(plan: Plan, dataset: str, labels: Mapping[str, np.ndarray]) -> None:
+def _write_bags(folder: Path, plan: Plan, dataset: str, labels: Mapping[str, np.ndarray]) -> None:
     """Bags of words of each size; the larger the size and the seed, the more examples they get right."""
+    keys = _write_predictions(folder, plan, dataset, labels, lambda size: 0.5 + 0.3 * size / TRAINING)
+    files.write_rows(folder / "bags.csv", bags_of_sizes.COLUMNS, keys)
+
+
+def _write_probes(folder: Path, plan: Plan, dataset: str, labels: Mapping[str, np.ndarray]) -> None:
+    """Linear probes of each size, likewise: better than bags of few texts, and worse than those of many."""
+    keys = _write_predictions(folder, plan, dataset, labels, lambda size: 0.6 + 0.1 * size / TRAINING)
+    rows = [{**key, "states": "mean"} for key in keys]
+    files.write_rows(folder / "probes.csv", probes_of_sizes.COLUMNS, rows)
+
+
+def _write_predictions(
+    folder: Path,
+    plan: Plan,
+    dataset: str,
+    labels: Mapping[str, np.ndarray],
+    level: Callable[[int], float],
+) -> list[dict[str, Any]]:
+    """Predictions of a baseline of each size and data seed; its rows, of what was chosen.
+
+    `level` maps a size to the share of right predictions, to which a seed adds a percent point each.
+    """
     names = plan.shared.classes_of(dataset)
     keys = [(size, seed) for size in plan.sizes for seed in plan.data_seeds] + [(TRAINING, None)]
-    bags = [{"train_size": size, "data_seed": seed, "setting": "C", "selected": 1.0} for size, seed in keys]
     rows = []
     for size, seed in keys:
         for split, codes in labels.items():
-            right = round((0.5 + 0.3 * size / TRAINING + 0.01 * (seed or 0)) * len(codes))
+            right = round((level(size) + 0.01 * (seed or 0)) * len(codes))
             for index, code in enumerate(codes.tolist()):
                 predicted = code if index < right else (code + 1) % len(names)
                 cells = (size, seed, split, f"{split}-{index}", names[code], names[predicted])
                 rows.append(
-                    dict(zip(bags_of_sizes.COLUMNS, cells, strict=True))
+                    dict(zip(baselines_of_sizes.COLUMNS, cells, strict=True))
                     | {f"probability_{name}": 0.4 / (len(names) - 1) for name in names}
                     | {f"probability_{names[predicted]}": 0.6}
                 )
-    folder = bags_folder(Path(plan.experiment_folder), dataset)
-    files.write_rows(folder / "bags.csv", bags_of_sizes.BAG_COLUMNS, bags)
     files.write_rows(folder / "predictions.csv", list(rows[0]), rows)
+    return [{"train_size": size, "data_seed": seed, "setting": "C", "selected": 1.0} for size, seed in keys]
 
 
 def _write_audit(path: Path, datasets: Sequence[str], clusters: Mapping[str, int] | None = None) -> None:

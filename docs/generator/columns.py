@@ -24,12 +24,13 @@ from seedbed.config.runs import RUN_KEYS
 from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import ANSWER_COLUMNS, METRIC_COLUMNS, METRICS, TASKS, VALUE_COLUMNS
 from seedbed.data.audit import COLUMNS as AUDIT
-from seedbed.data.bags_of_sizes import BAG_COLUMNS
-from seedbed.data.bags_of_sizes import COLUMNS as PREDICTION_COLUMNS
+from seedbed.data.bags_of_sizes import COLUMNS as BAGS_OF_SIZES
+from seedbed.data.baselines_of_sizes import COLUMNS as PREDICTIONS_OF_SIZES
 from seedbed.data.duplicates import COLUMNS as DUPLICATES
 from seedbed.data.probes import ACCURACY_COLUMNS as PROBE_ACCURACY
 from seedbed.data.probes import COLUMNS as PROBE
 from seedbed.data.probes import TABLE_COLUMNS as PROBES
+from seedbed.data.probes_of_sizes import COLUMNS as PROBES_OF_SIZES
 from seedbed.models.parameters import COLUMNS as PARAMETERS
 from seedbed.training.adapter_parameters import COLUMNS as TRAINABLE
 
@@ -62,7 +63,7 @@ def tables() -> dict[str, Table]:
         "summary": Table((*SUMMARY_COLUMNS, *SummaryRow.OPTIONAL), (SummaryRow,)),
         "contrasts": Table(CONTRAST_COLUMNS, (Contrast, Difference)),
         **{name: Table(columns, (Contrast, Difference)) for name, columns in DIAGNOSTICS.items()},
-        "learning_curves": Table(CURVE_COLUMNS, (CurveRow,)),
+        "learning_curves": Table((*CURVE_COLUMNS, *CurveRow.OPTIONAL), (CurveRow,)),
         "label_worth": Table(WORTH_COLUMNS, (WorthRow,)),
         "label_plan": Table(NEED_COLUMNS, (NeedRow,)),
         "data_audit": Table(AUDIT),
@@ -73,8 +74,9 @@ def tables() -> dict[str, Table]:
         "answers": Table(ANSWER_COLUMNS),
         "duplicates": Table(DUPLICATES),
         "bag_of_words": Table(BASELINE_COLUMNS),
-        "bags_of_sizes": Table(BAG_COLUMNS),
-        "bag_predictions": Table((*PREDICTION_COLUMNS, "probability_CLASS")),
+        "bags_of_sizes": Table(BAGS_OF_SIZES),
+        "probes_of_sizes": Table(PROBES_OF_SIZES),
+        "baseline_predictions": Table((*PREDICTIONS_OF_SIZES, "probability_CLASS")),
         "probe": Table(PROBE),
         "probe_accuracy": Table(PROBE_ACCURACY),
         "probes": Table(PROBES),

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from seedbed.analysis import bootstrap, verdicts
-from seedbed.analysis.bags_of_sizes import BagsOfSizes
+from seedbed.analysis.baselines_of_sizes import BaselinesOfSizes
 from seedbed.analysis.bootstrap import Candidate, Side
 from seedbed.analysis.contrasts import Sides
 from seedbed.analysis.label_worth import Reached
@@ -110,7 +110,9 @@ def part_of_runs(curve: LearningCurve, sizes: Sequence[int], counted: Counted) -
     )
 
 
-def part_of_bags(bags: BagsOfSizes, sizes: Sequence[int], beside: LearningCurve, counted: Counted) -> Part:
+def part_of_bags(
+    bags: BaselinesOfSizes, sizes: Sequence[int], beside: LearningCurve, counted: Counted
+) -> Part:
     """Bags of words of some sizes, paired with the runs of a curve: a row has the bag of its run's data seed.
 
     The setting of a bag, which validation selects, counts as given.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from seedbed.analysis import label_worth
-from seedbed.analysis.bags_of_sizes import BagsOfSizes
+from seedbed.analysis.baselines_of_sizes import BaselinesOfSizes
 from seedbed.analysis.contrasts import METHOD_PAIRS, Sides
 from seedbed.analysis.label_questions import Counted, Part, Points, Question, part_of_bags, part_of_runs
 from seedbed.analysis.label_worth import FURTHEST, MORE, Curve, Extrapolated, Labels, Reached
@@ -152,7 +152,7 @@ def worth_rows(
     curves: Sequence[LearningCurve],
     runs: Sequence[RunRow],
     sides: Sides,
-    bags: Mapping[str, BagsOfSizes],
+    bags: Mapping[str, BaselinesOfSizes],
     settings: Mapping[str, Any],
 ) -> list[WorthRow]:
     """The rows of label_worth.csv: of each pair what every score of a is worth on b, and where one passes the
@@ -185,7 +185,7 @@ def worth_rows(
     return rows
 
 
-def _beside_bags(curve: LearningCurve, bags: BagsOfSizes, counted: Counted) -> Iterator[WorthRow]:
+def _beside_bags(curve: LearningCurve, bags: BaselinesOfSizes, counted: Counted) -> Iterator[WorthRow]:
     """What every score of a curve of runs is worth on the bag of words, and where one passes the other."""
     if curve.sizes and len(bags.sizes) > 1:
         reference = part_of_bags(bags, bags.sizes, curve, counted)

@@ -1,8 +1,8 @@
 """Learning curves of an experiment with several sizes of training: learning_curves.csv."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from seedbed.analysis.table_rows import SummaryRow
 from seedbed.core.known import known
@@ -27,7 +27,10 @@ class CurveRow(TypedRow):
         both_low, both_high: the interval over seeds and test examples, for the recipe as it is.
         bag_of_words: of a bag of words on as many training texts.
         majority_share: of always answering the largest class of test, see `SummaryRow`.
+        linear_probe: of a linear probe on as many training texts, see `SummaryRow`.
     """
+
+    OPTIONAL: ClassVar[Collection[str]] = ("linear_probe",)  # of classes alone
 
     dataset: str
     model: str
@@ -47,9 +50,10 @@ class CurveRow(TypedRow):
     both_high: float | None
     bag_of_words: float | None
     majority_share: float | None
+    linear_probe: float | None = None
 
 
-CURVE_COLUMNS = tuple(each.name for each in fields(CurveRow))
+CURVE_COLUMNS = tuple(each.name for each in fields(CurveRow) if each.name not in CurveRow.OPTIONAL)
 
 
 @dataclass(frozen=True)
@@ -150,6 +154,7 @@ def curve_rows(curves: Sequence[LearningCurve]) -> list[CurveRow]:
             both_high=row.both_high,
             bag_of_words=row.bag_of_words,
             majority_share=row.majority_share,
+            linear_probe=row.linear_probe,
         )
         for curve in curves
         for size, row in curve.chosen.items()

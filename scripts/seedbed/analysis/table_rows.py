@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 from seedbed.config.runs import RUN_KEYS
-from seedbed.core.rows import TEST_SETS, TypedRow, read_csv, typed_cells, write_table
+from seedbed.core.rows import TEST_SETS, TypedRow, read_csv, typed_cells, write_table, write_typed
 from seedbed.core.run_folder import seed_folder
 from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import METRICS, Task, class_of_metric, task_of
@@ -322,10 +322,14 @@ class SummaryRow(TypedRow):
         bag_of_words_features: what the bag is of, where it is not of words.
         bag_of_words_left_out: why the dataset has no bag.
         train_size: number of training texts, where these are swept.
+        linear_probe: of this baseline on as many training texts, on test, where sizes are swept; it reads the
+            states of the row's checkpoint, whatever the init.
     """
 
     # written only where a bag is not of words, and where sizes of training are swept
-    OPTIONAL: ClassVar[Collection[str]] = ("bag_of_words_features", "bag_of_words_left_out", "train_size")
+    OPTIONAL: ClassVar[Collection[str]] = (
+        "bag_of_words_features", "bag_of_words_left_out", "train_size", "linear_probe",
+    )  # fmt: skip
 
     dataset: str
     model: str
@@ -366,6 +370,7 @@ class SummaryRow(TypedRow):
     bag_of_words_features: str | None = None
     bag_of_words_left_out: str | None = None
     train_size: int | None = None
+    linear_probe: float | None = None
 
     @property
     def cell(self) -> tuple[str, str, str, str, str]:
@@ -386,9 +391,7 @@ SUMMARY_COLUMNS = tuple(each.name for each in fields(SummaryRow) if each.name no
 
 def write_summary(path: str | Path, rows: Sequence[SummaryRow]) -> None:
     """Write a summary.csv; of the OPTIONAL columns those that say something."""
-    said = [name for name in SummaryRow.OPTIONAL if any(row[name] for row in rows)]
-    columns = (*SUMMARY_COLUMNS, *said)
-    write_table(path, columns, ({name: row[name] for name in columns} for row in rows))
+    write_typed(path, SUMMARY_COLUMNS, rows)
 
 
 def read_summary(path: str | Path) -> list[SummaryRow]:

@@ -20,19 +20,21 @@ from seedbed.analysis import (
     statistics,
     verdicts,
 )
-from seedbed.analysis.bags_of_sizes import BagsOfSizes, read_bags
 from seedbed.analysis.baselines import Baseline, Baselines, baseline_of, read_baseline
+from seedbed.analysis.baselines_of_sizes import read_bags, read_probes
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS, Sides
 from seedbed.analysis.label_sets import CellLabelSets
 from seedbed.analysis.majority import majority_value
+from seedbed.analysis.outputs import CellOutputs
 from seedbed.analysis.predictions import UNDEFINED_LOSS
 from seedbed.analysis.runs import Cells, read_runs, write_curves
 from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, write_runs, write_summary
 from seedbed.analysis.values import CellValues
 from seedbed.core.known import all_known, known
-from seedbed.core.rows import TEST_SETS, grouped, read_csv, write_table
-from seedbed.core.run_folder import dataset_of_subset
+from seedbed.core.rows import TEST_SETS, grouped, read_csv, write_table, write_typed
+from seedbed.core.run_folder import dataset_of_subset, place_of_probes
 from seedbed.core.splits import PREDICTED
+from seedbed.core.states import EncoderOfStates
 from seedbed.core.tasks import CLASSES, LABEL_SETS, METRICS, VALUES, Task, task_of
 from seedbed.core.words import bounds_of
 from seedbed.data.clusters import by_example
@@ -41,6 +43,9 @@ from seedbed.data.subsets import COLUMNS
 
 T = TypeVar("T")
 V = TypeVar("V")
+
+# linear probes of an experiment, by dataset, model, name of the states and number of training texts
+Probes = dict[tuple[str, str, str, int | None], Baseline]
 
 # means over examples of what is right or wrong
 COUNTED = ("accuracy", "exact_match", "subset_accuracy")
@@ -61,6 +66,7 @@ def aggregate(
     splits: Sequence[str | Path] = (),
     subsets: Sequence[str | Path] = (),
     bags_of_sizes: Sequence[str | Path] = (),
+    probes_of_sizes: Sequence[str | Path] = (),
 ) -> None:
     """Write the tables of an experiment.
 
@@ -74,6 +80,7 @@ def aggregate(
         splits: .../DATASET/splits.json of each dataset with a column of clusters.
         subsets: .../DATASET/subsets/seedN/order.csv of each dataset, where sizes of training are swept.
         bags_of_sizes: .../bags_of_words/DATASET of each dataset, likewise; none of generation.
+        probes_of_sizes: .../linear_probes/DATASET/MODEL/STATES, likewise; none but of classes.
 
     Raises:
         SeedbedError: runs are missing, contradict their folder or their predictions, or differ in examples; a
@@ -88,18 +95,28 @@ def aggregate(
     clusters = {Path(path).parent.name: by_example(path) for path in splits}
     training = {dataset_of_subset(Path(path)): len(read_csv(path, COLUMNS)[1]) for path in subsets}
     found = read_runs(folders, reporting, leaks, clusters, training)
-    bags = {Path(folder).name: _read_bags(folder, found.cells, reporting) for folder in bags_of_sizes}
-    baselines |= {
-        (dataset, size): of_sizes.baseline(size, leaks.get(dataset, ()))
-        for dataset, of_sizes in bags.items()
-        for size in (*of_sizes.sizes, *of_sizes.left_out)
+    bags = {
+        Path(folder).name: read_bags(folder, reporting, _first_cell(found.cells, Path(folder).name))
+        for folder in bags_of_sizes
     }
+    baselines |= {
+        (dataset, size): baseline
+        for dataset, of_sizes in bags.items()
+        for size, baseline in of_sizes.baselines(leaks.get(dataset, ())).items()
+    }
+    probes: Probes = {}
+    for folder in probes_of_sizes:
+        dataset, *_ = place = place_of_probes(Path(folder))
+        read = read_probes(folder, reporting, _first_cell(found.cells, dataset))
+        of_sizes = read.baselines(leaks.get(dataset, ()))
+        probes |= {(*place, size): baseline for size, baseline in of_sizes.items()}
     summary = summarise(found.rows, baselines, reporting)
     predicted = contrasts.sides_of(found.rows, reporting, found.cells, leaks)
     summary = _with_choices(summary, contrasts.choice_shares(summary, reporting, predicted))
     summary = [_over_seeds_and_examples(row, predicted, reporting["statistics"]) for row in summary]
     summary = [_with_majority(row, predicted) for row in summary]
     summary = _with_bags(summary, baselines)
+    summary = [replace(row, linear_probe=_probed(probes, row, reporting)) for row in summary]
     differences = contrasts.contrast(found.rows, summary, reporting, predicted)
     diagnosed = diagnostics.tabulate(found.rows, found.cells["test"], differences, summary, reporting)
     learning = learning_curves.list_curves(summary, reporting)
@@ -112,14 +129,14 @@ def aggregate(
         write_table(outputs[name], columns, diagnosed[name])
     if learning:
         curve_rows = learning_curves.curve_rows(learning)
-        write_table(outputs["learning_curves"], learning_curves.CURVE_COLUMNS, curve_rows)
+        write_typed(outputs["learning_curves"], learning_curves.CURVE_COLUMNS, curve_rows)
         write_table(outputs["label_worth"], label_worth_rows.WORTH_COLUMNS, worth)
 
 
-def _read_bags(folder: str | Path, cells: Mapping[str, Cells], reporting: Mapping[str, Any]) -> BagsOfSizes:
-    """The bags of words of a dataset by size of training, checked against its first cell."""
-    first = next(key for key in cells["test"] if key[0] == Path(folder).name)
-    return read_bags(folder, reporting, {split: cells[split][first] for split in PREDICTED})
+def _first_cell(cells: Mapping[str, Cells], dataset: str) -> dict[str, CellOutputs]:
+    """By split, the outputs of the first cell of a dataset, whose examples all its cells share."""
+    first = next(key for key in cells["test"] if key[0] == dataset)
+    return {split: cells[split][first] for split in PREDICTED}
 
 
 def _with_choices(summary: Sequence[SummaryRow], shares: Mapping[tuple[str, ...], float]) -> list[SummaryRow]:
@@ -153,6 +170,14 @@ def _with_bags(summary: Sequence[SummaryRow], baselines: Baselines) -> list[Summ
         replace(row, bag_of_words_features=bag.features, bag_of_words_left_out=bag.left_out)
         for row, bag in zip(summary, found, strict=True)
     ]
+
+
+def _probed(probes: Probes, row: SummaryRow, reporting: Mapping[str, Any]) -> float | None:
+    """What the linear probe of a row's model has, which reads texts as long as the row's recipe takes them;
+    None without one."""
+    states = EncoderOfStates.of_checkpoint(reporting["recipes"][row.recipe]).name
+    baseline = probes.get((row.dataset, row.model, states, row.train_size), Baseline())
+    return baseline.values.get((row.metric, row.test_set))
 
 
 # --- summary ------------------------------------------------------------------------------------------------

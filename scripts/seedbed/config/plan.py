@@ -20,9 +20,15 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.methods import METHODS
 from seedbed.core.model_formats import MODEL_FORMATS
 from seedbed.core.recipes import ALL, SIZE, declared, without_size
-from seedbed.core.run_folder import bags_folder, batch_file, seeds_of_folder, subset_file
+from seedbed.core.run_folder import (
+    bags_folder,
+    batch_file,
+    probes_folder,
+    seeds_of_folder,
+    subset_file,
+)
 from seedbed.core.splits import SPLITS
-from seedbed.core.states import FOLDER, PATTERN, SUFFIX, EncoderOfStates
+from seedbed.core.states import FOLDER, PATTERN, PRETRAINED, SUFFIX, EncoderOfStates
 from seedbed.core.tasks import CLASSES, TASKS, task_of
 from seedbed.sources.locations import candidates, local_files, local_path
 
@@ -229,7 +235,7 @@ class Plan:
                 hint="ask for the experiment's other results",
             )
         recipes = (self.config["recipes"][name] for name in self.config["grid"]["recipes"])
-        names = dict.fromkeys(EncoderOfStates.of("pretrained", 0, recipe).name for recipe in recipes)
+        names = dict.fromkeys(EncoderOfStates.of_checkpoint(recipe).name for recipe in recipes)
         return [path for name in names for path in self.per_pair(f"probes/{name}_accuracy.csv")]
 
     # --- resources of jobs; memory and time grow with each attempt ---
@@ -388,6 +394,21 @@ class Plan:
             bags_folder(Path(self.experiment_folder), name) for name in self.config["grid"]["datasets"]
         )
         return [str(folder / name) for folder in folders for name in ("bags.csv", "predictions.csv")]
+
+    def probes_of_sizes(self) -> list[str]:
+        """The linear probes of each size, with their predictions: of each dataset and model, and of texts as
+        long as the recipes take them. None without sizes of training, classes or runs from the checkpoint.
+        """
+        if not self.sizes or self.task.outputs != CLASSES:
+            return []
+        experiment = Path(self.experiment_folder)
+        folders = dict.fromkeys(
+            probes_folder(experiment, run.dataset, run.model, encoder.name)
+            for run in self.runs
+            if run.init == PRETRAINED
+            for encoder in [EncoderOfStates.of_checkpoint(self.config["recipes"][run.recipe])]
+        )
+        return [str(folder / name) for folder in folders for name in ("probes.csv", "predictions.csv")]
 
     @property
     def data_seeds(self) -> list[int]:

@@ -253,6 +253,13 @@ def write_table(path: str | Path, columns: Sequence[str], rows: Iterable[Row]) -
     write_rows(path, columns, map(_cells, rows))
 
 
+def write_typed(path: str | Path, columns: Sequence[str], rows: Sequence[TypedRow]) -> None:
+    """Write rows of one class; of its OPTIONAL columns, behind `columns`, those that say something."""
+    said = [name for name in rows[0].OPTIONAL if any(row[name] is not None for row in rows)] if rows else []
+    columns = (*columns, *said)
+    write_table(path, columns, ({name: row[name] for name in columns} for row in rows))
+
+
 def _cells(row: Row) -> dict[str, Any]:
     return {key: str(value).lower() if isinstance(value, bool) else value for key, value in row.items()}
 

@@ -5,6 +5,7 @@
     results/EXPERIMENT/work/batches/DATASET/MODEL/FRAMEWORK/NUMBER.json the results of a batch of runs
     results/EXPERIMENT/logs/RULE/DATASET/MODEL/INIT/RECIPE/SEED.log     the log of a run's job
     results/EXPERIMENT/bags_of_words/DATASET                            the bags of words of each size
+    results/EXPERIMENT/linear_probes/DATASET/MODEL/STATES               the linear probes of each size
 
 The rules write the same layout with wildcards (rules/common.smk, rules/finetune.smk).
 """
@@ -119,6 +120,22 @@ def bags_folder(experiment: Path, dataset: str) -> Path:
         dataset: its name in the config.
     """
     return experiment / "bags_of_words" / dataset
+
+
+def probes_folder(experiment: Path, dataset: str, model: str, states: str) -> Path:
+    """The folder with the linear probes of each size of training that read a file of states.
+
+    Args:
+        experiment: results/EXPERIMENT.
+        dataset, model: names in the config.
+        states: the name of the file, see `core.states`.
+    """
+    return experiment / "linear_probes" / dataset / model / states
+
+
+def place_of_probes(path: Path) -> tuple[str, str, str]:
+    """The dataset, the model and the name of the states of a path by `probes_folder`."""
+    return path.parents[1].name, path.parent.name, path.name
 
 
 def seeds_of_folder(name: str) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from typing import Any, Self
 from seedbed.core.errors import SeedbedError
 
 FOLDER, SUFFIX = "states", ".safetensors"
+PRETRAINED = "pretrained"  # the init of a checkpoint
 # of a text: the last hidden state of the first token, and the mean over all tokens
 FIRST, MEAN = "first", "mean"
 KINDS = (FIRST, MEAN)
@@ -39,10 +40,14 @@ class EncoderOfStates:
     @classmethod
     def of(cls, init: str, init_seed: int, recipe: Mapping[str, Any]) -> Self:
         """The encoder of a run with this recipe."""
-        longest = recipe["max_positions"]
-        if init == "pretrained":
-            return cls(init, max_positions=longest)
-        return cls(init, init_seed, recipe["random_init_sd"], longest)
+        if init == PRETRAINED:
+            return cls.of_checkpoint(recipe)
+        return cls(init, init_seed, recipe["random_init_sd"], recipe["max_positions"])
+
+    @classmethod
+    def of_checkpoint(cls, recipe: Mapping[str, Any]) -> Self:
+        """The pretrained encoder, of texts as long as this recipe takes them."""
+        return cls(PRETRAINED, max_positions=recipe["max_positions"])
 
     @classmethod
     def named(cls, name: str) -> Self:
@@ -56,7 +61,7 @@ class EncoderOfStates:
             raise SeedbedError("no states have this name", where=name, hint="ask for runs or tables instead")
         seed, sd, longest = found.groups()
         cut = int(longest) if longest else None
-        return cls("random", int(seed), float(sd), cut) if seed else cls("pretrained", max_positions=cut)
+        return cls("random", int(seed), float(sd), cut) if seed else cls(PRETRAINED, max_positions=cut)
 
     @property
     def name(self) -> str:

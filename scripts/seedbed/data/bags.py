@@ -33,7 +33,11 @@ FEW_WORDS = 0.5  # share of training texts with fewer than two words, above whic
 FEW_SPACES = 0.1  # spaces per letter of such a script; texts divided into words have more
 PROBABILITY = "probability_"  # begins the column of a class's probability
 
-FAULTS = (ValueError, ArithmeticError, MemoryError)  # of training a bag; scikit-learn's own are among them
+FAULTS = (
+    ValueError,
+    ArithmeticError,
+    MemoryError,
+)  # of training a baseline; scikit-learn's among them
 
 Examples = Sequence[Mapping[str, Any]]
 
@@ -127,7 +131,7 @@ class Kind:
 
 
 def reason(train: Examples, error: Exception) -> str:
-    """Why no bag of words could be trained, in short."""
+    """Why no baseline could be trained on texts, in short."""
     if len({str(example["label"]) for example in train}) < 2:
         return "all training texts are of one class"
     if not any(text.strip() for example in train for text in parts(example)):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from seedbed.core.errors import SeedbedError
@@ -65,17 +65,26 @@ def fit(states: Mapping[str, np.ndarray], labels: Mapping[str, Sequence[int]]) -
             found=f"{len(labels['train'])} examples of {len({*labels['train']})} class",
             hint="take more training examples, or a sample stratified by class",
         )
-    models = {
-        c: make_pipeline(StandardScaler(), LogisticRegression(C=c, max_iter=MAX_ITERATIONS)).fit(
-            states["train"], labels["train"]
-        )
-        for c in INVERSE_REGULARISATION
-    }
+    models = models_of(states["train"], labels["train"])
     validation = {c: model.score(states["validation"], labels["validation"]) for c, model in models.items()}
     chosen = max(validation, key=lambda c: validation[c])  # the first of several, hence the smallest
     predictions = {split: models[chosen].predict(states[split]) for split in PREDICTED}
     accuracies = {split: float(np.mean(predictions[split] == labels[split])) for split in PREDICTED}
     return Probe(chosen, predictions, accuracies)
+
+
+def models_of(states: np.ndarray, labels: Sequence[int]) -> dict[float, Pipeline]:
+    """The candidates of a probe by C, the smallest first, trained on states (examples, width) and classes.
+
+    Raises:
+        ValueError: all examples are of one class.
+    """
+    return {
+        c: make_pipeline(StandardScaler(), LogisticRegression(C=c, max_iter=MAX_ITERATIONS)).fit(
+            states, labels
+        )
+        for c in INVERSE_REGULARISATION
+    }
 
 
 def write_probes(

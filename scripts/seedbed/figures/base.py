@@ -77,6 +77,7 @@ GREY = "0.35"
 MAJORITY: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.4}
 STROKE: dict[str, Any] = {"marker": "|", "markersize": 13, "markeredgewidth": 2.2, "color": "black"}
 BAG: dict[str, Any] = {"color": GREY, "linestyle": (0, (6, 2, 1, 2)), "linewidth": 1.2}
+PROBE: dict[str, Any] = {"color": GREY, "linestyle": (0, (3, 2)), "linewidth": 1.2}
 # Inches. A phone of 375 pixels shows figures 330 pixels wide: letters of 9 points are 9 pixels high there.
 WIDTH = 4.6
 PANEL_WIDTH = 3.3  # of a panel with names beside it

@@ -18,6 +18,7 @@ from seedbed.figures.base import (
     BAG,
     GREY,
     LOOKS,
+    PROBE,
     Data,
     Look,
     capped,
@@ -37,6 +38,7 @@ from seedbed.figures.names import word
 WORDS = Words("figures/sizes")
 HEIGHT = 2.6  # inches of a panel
 APART = 0.14  # of the whole width of panels, in the logarithm of sizes: then the numbers of two do not touch
+BASELINES = {"bag_of_words": BAG, "linear_probe": PROBE}  # lines by column of learning_curves.csv
 ROOM = 0.04  # of the axis beyond the smallest and the largest size
 
 
@@ -60,13 +62,16 @@ def scores_by_size(data: Data) -> tuple[Figure, Caption]:
     for axis in axes[-1]:
         axis.set_xlabel(word("training_texts"))
     told = [one.told_size for one in shown if one.told_size is not None]
-    bags = any(_bags(rows) for one in shown for rows in one.curves.values())
+    baselines = [
+        name
+        for name in BASELINES
+        if any(_scores(name, rows) for one in shown for rows in one.curves.values())
+    ]
     caption = make_caption(
-        WORDS, "scores_by_size", data.metric, data.seeds, data.level_of_intervals, bool(told), bags, note
+        WORDS, "scores_by_size", data.metric, data.seeds, data.level_of_intervals, bool(told), baselines, note
     )
     handles: list[Any] = [line_handle(LOOKS[init]) for init in data.inits]
-    if bags:
-        handles.append(Line2D([], [], label=word("bag_of_words"), **BAG))
+    handles += [Line2D([], [], label=word(name), **BASELINES[name]) for name in baselines]
     handles += [*state_handles(states, data.weak), *data.interval_handle]
     return finish(figure, handles, caption, legend_rows=2), caption
 
@@ -84,9 +89,12 @@ def _draw_panel(axis: Axes, data: Data, one: Sized, framework: str) -> set[str]:
     for init in data.inits:
         rows = one.curves.get((framework, init), ())
         states |= _draw_curve(axis, data, rows, LOOKS[init])
-    bag = next((_bags(rows) for (of, _), rows in one.curves.items() if of == framework), {})
-    if bag:
-        axis.plot(list(bag), [unit_of(data.metric).factor * score for score in bag.values()], zorder=1, **BAG)
+    # the same beside every init
+    rows = next((rows for (of, _), rows in one.curves.items() if of == framework), ())
+    for name, style in BASELINES.items():
+        scores = _scores(name, rows)
+        heights = [unit_of(data.metric).factor * score for score in scores.values()]
+        axis.plot(list(scores), heights, zorder=1, **style)
     worth = one.worth.get(framework, {}).get(one.told_size or 0)
     if worth:
         _draw_worth(axis, worth, sizes, unit_of(data.metric).factor)
@@ -109,9 +117,9 @@ def _labelled(sizes: Sequence[int], columns: int) -> list[int]:
     return sorted(shown)
 
 
-def _bags(rows: Sequence[Row]) -> dict[int, float]:
-    """The score of a bag of words by size."""
-    return {row["train_size"]: row["bag_of_words"] for row in rows if row.get("bag_of_words") is not None}
+def _scores(baseline: str, rows: Sequence[Row]) -> dict[int, float]:
+    """The score of one of BASELINES by size."""
+    return {row["train_size"]: row[baseline] for row in rows if row.get(baseline) is not None}
 
 
 def _draw_curve(axis: Axes, data: Data, rows: Sequence[Row], look: Look) -> set[str]:

@@ -149,6 +149,7 @@ SUMMARY: Mapping[str, Show] = {
     "ece_of_chance": _share,
     "majority_share": _amount(1),
     "bag_of_words": _amount(1),
+    "linear_probe": _amount(1),
 }
 CONTRASTS: Mapping[str, Show] = {
     "family": _text,
@@ -257,11 +258,16 @@ def write_tables(
     experiment, task = reporting["experiment"], task_of(reporting)
     scored = WORDS.say("scored", task.reported[0]) if len(task.reported) == 1 else ""
     scores = read_summary(summary)
+    summarised = [
+        column
+        for column in summary_columns(level, task)
+        if column.key not in SummaryRow.OPTIONAL or any(row[column.key] is not None for row in scores)
+    ]
     differences = Contrast.read(contrasts, "table of contrasts")
     told = WORDS.say("summary_caption", scored, experiment, bag_remarks(scores))
     compared = WORDS.say("contrasts_caption", scored, experiment)
     for name, columns, found, caption, printed in (
-        ("summary", summary_columns(level, task), scores, told, printed_summary(scores, reporting)),
+        ("summary", summarised, scores, told, printed_summary(scores, reporting)),
         (
             "contrasts",
             contrast_columns(level, equivalence, task),

@@ -77,6 +77,7 @@ def parts(experiment: Experiment, sources: Sources) -> set[str]:
         "frameworks": any(row["family"] == "framework" for row in contrasts),
         "fused_seeds": any(trained_together(document) > 1 for document in sources.documents),
         "crossed_seeds": bool(experiment.tables["variance"]),
+        "linear_probe": any(row.linear_probe is not None for row in experiment.summary),
         "bag_of_characters": any(row.bag_of_words_features == "characters" for row in experiment.summary),
     }
     return {part for part, used in found.items() if used}

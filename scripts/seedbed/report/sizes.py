@@ -221,7 +221,7 @@ def collapsed(one: Sized) -> str:
 
 
 def table(experiment: Experiment) -> Table:
-    """A row for each size: scores of both inits and of a bag of words, and what the checkpoint is worth."""
+    """A row for each size: scores of both inits and of the baselines, and what the checkpoint is worth."""
     lines = [
         _Line(experiment, one, framework, size)
         for one in sized(experiment)
@@ -229,7 +229,10 @@ def table(experiment: Experiment) -> Table:
         for size in one.sizes
     ]
     metric = experiment.metric
-    bag = with_unit(header("sizes", "bag_of_words"), unit_of(metric).value)
+    baselines = {
+        with_unit(header("sizes", name), unit_of(metric).value): name
+        for name in ("bag_of_words", "linear_probe")
+    }
     interval_of_worth = _worth_interval_header(experiment.level)
     columns: list[tuple[str | Cell, Callable[[_Line], Any]]] = [
         (header("any", "dataset"), lambda line: line.one.dataset),
@@ -241,8 +244,8 @@ def table(experiment: Experiment) -> Table:
     named = len(columns)
     columns += [(header("sizes", "texts"), lambda line: number_cell(line.size))]
     columns += [(mean_header(INITS[init], metric), partial(_mean, init)) for init in experiment.inits]
+    columns += [(text, partial(_baseline, name)) for text, name in baselines.items()]
     columns += [
-        (bag, lambda line: line.bag),
         (header("sizes", "worth"), lambda line: line.worth),
         (interval_of_worth, lambda line: line.worth_interval),
     ]
@@ -251,7 +254,7 @@ def table(experiment: Experiment) -> Table:
     shown = lines[:MAX_ROWS]
     body = [[cell(line) for _, cell in kept] for line in shown]
     # on a narrow screen: the size, the scores and what the checkpoint is worth
-    spare = [index for index, (name, _) in enumerate(kept) if name in (bag, interval_of_worth)]
+    spare = [index for index, (name, _) in enumerate(kept) if name in (*baselines, interval_of_worth)]
     caption = WORDS.say(
         "caption",
         experiment.scored,
@@ -264,6 +267,10 @@ def table(experiment: Experiment) -> Table:
 
 def _mean(init: str, line: "_Line") -> Cell | None:
     return line.mean(init)
+
+
+def _baseline(name: str, line: "_Line") -> Cell | None:
+    return line.baseline(name)
 
 
 def _worth_interval_header(level: str) -> Cell:
@@ -289,11 +296,10 @@ class _Line:
         row = self._row(init)
         return None if row is None else mean_cell(row["mean"], row["sd"], self.experiment.metric)
 
-    @property
-    def bag(self) -> Cell | None:
-        """What a bag of words on as many texts has."""
+    def baseline(self, name: str) -> Cell | None:
+        """What a baseline on as many texts has, by its column of learning_curves.csv."""
         row = next((row for init in INITS if (row := self._row(init)) is not None), None)
-        return None if row is None else value_cell(self.experiment.metric, row["bag_of_words"])
+        return None if row is None else value_cell(self.experiment.metric, row.get(name))
 
     @property
     def _worth(self) -> Worth | None:

@@ -47,13 +47,13 @@ _STAGES = {
     "preparing data and models": (
         "prepare", "prepare_questions", "tokenize_texts", "tokenize_for_encoder", "tokenize_prompts",
         "binarize", "binarize_pairs", "binarize_numbers", "binarize_numbers_of_pairs", "bag_of_words",
-        "draw_subset", "bags_of_sizes", "convert_checkpoint", "convert_encoder",
-        "convert_causal_model", "audit", "check_limits", "count_parameters", "count_trainable",
-        "print_architecture", "print_encoder",
+        "draw_subset", "bags_of_sizes", "encode_states", "probe", "probes_of_sizes", "convert_checkpoint",
+        "convert_encoder", "convert_causal_model", "audit", "check_limits", "count_parameters",
+        "count_trainable", "print_architecture", "print_encoder",
     ),
     "comparing the model's outputs in both frameworks": ("check_parity",),
     "making tables, figures and report": (
-        "aggregate", "plot_figures", "write_tables", "write_summary", "write_report",
+        "aggregate", "probes", "plot_figures", "write_tables", "write_summary", "write_report",
     ),
     "": ("all",),
 }  # fmt: skip

@@ -84,6 +84,26 @@ def test_bags_of_words_of_sizes_are_planned_where_sizes_are_swept(raw):
     assert Plan(raw).bags_of_sizes() == []
 
 
+def test_probes_of_sizes_are_planned_for_each_longest_input_of_runs_from_the_checkpoint(raw):
+    raw["recipes"]["demo"]["max_positions"] = 64
+    raw["recipes"] |= {
+        "same": raw["recipes"]["demo"],
+        "whole": raw["recipes"]["demo"] | {"max_positions": None},
+    }
+    raw["grid"]["recipes"] = ["demo", "same", "whole"]
+    folder = "linear_probes/reviews_fr/roberta_tiny_fr"
+    plan = Plan(raw)
+    assert plan.probes_of_sizes() == [
+        f"{plan.experiment_folder}/{folder}/{encoder}/{name}"
+        for encoder in ("pretrained-max64", "pretrained")
+        for name in ("probes.csv", "predictions.csv")
+    ]
+    raw["grid"]["inits"] = ["random"]
+    assert Plan(raw).probes_of_sizes() == []
+    raw["grid"] |= {"inits": ["pretrained"], "train_sizes": ["all"]}
+    assert Plan(raw).probes_of_sizes() == []
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -14,8 +14,9 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from seedbed.core.tasks import TASKS
 from seedbed.data.bags import INVERSE_REGULARISATION, PENALTIES
-from seedbed.data.bags_of_sizes import BAG_COLUMNS, Labels, write_bags
+from seedbed.data.bags_of_sizes import COLUMNS, write_bags
 from seedbed.data.baselines import bag_of_words
+from seedbed.data.baselines_of_sizes import Labels, Sizes
 
 NAMES = ("bad", "fair", "good")
 VOCABULARY = [f"word{index}" for index in range(40)]
@@ -58,7 +59,7 @@ def shuffled(splits, seed):
 def made(folder, splits, orders, sizes, labels):
     """The tables of bags and predictions, as rows of text."""
     paths = folder / "bags.csv", folder / "predictions.csv"
-    write_bags(*paths, splits, orders, sizes, labels)
+    write_bags(*paths, Sizes(splits, orders, sizes, labels))
     found = []
     for path in paths:
         with open(path, encoding="utf-8", newline="") as stream:
@@ -102,7 +103,7 @@ def test_a_bag_of_a_size_is_trained_on_the_first_texts_and_chosen_by_the_main_me
     assert [(bag["train_size"], bag["data_seed"]) for bag in bags] == [
         ("20", "0"), ("20", "3"), ("40", "0"), ("40", "3"), ("60", ""),
     ]  # fmt: skip
-    assert tuple(bags[0]) == BAG_COLUMNS
+    assert tuple(bags[0]) == COLUMNS
     actual = [example["label"] for example in splits["validation"]]
     for bag in bags:
         size, seed = int(bag["train_size"]), bag["data_seed"]

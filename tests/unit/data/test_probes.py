@@ -9,7 +9,7 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_rows
 from seedbed.data import probes
 from seedbed.data import states as states_file
-from seedbed.data.baselines import INVERSE_REGULARISATION
+from seedbed.data.bags import INVERSE_REGULARISATION
 
 SIZES = {"train": 60, "validation": 30, "test": 40}
 

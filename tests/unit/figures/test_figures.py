@@ -576,6 +576,21 @@ def test_each_size_of_training_has_its_own_bag_of_words(tmp_path):
     plt.close(figure)
 
 
+def test_lines_of_sizes_are_those_of_the_table_of_learning_curves(sized):
+    figure, _ = plot.FIGURES["scores_by_size"](sized)
+    axis = figure.axes[0]
+    rows = [
+        row
+        for row in sized.tables["learning_curves"]
+        if (row["framework"], row["init"], row["test_set"]) == ("fairseq", "pretrained", "all")
+    ]
+    drawn = [np.column_stack(line.get_data()).tolist() for line in axis.lines]
+    for baseline in ("bag_of_words", "linear_probe"):
+        assert [[row["train_size"], 100 * row[baseline]] for row in rows] in drawn
+    assert {"bag of words", "linear probe"} <= {text.get_text() for text in figure.legends[0].get_texts()}
+    plt.close(figure)
+
+
 def test_intervals_of_a_sweep_lie_over_means_and_beside_seeds(sweep):
     figure, _ = plot.FIGURES["test_accuracy_by_recipe"](sweep)
     for axis in figure.axes:

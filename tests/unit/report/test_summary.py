@@ -192,6 +192,21 @@ def test_the_opening_of_sizes_says_where_the_checkpoint_is_ahead_of_the_bag_of_w
     assert leads[0].start.interval == f"{behind['low']:.0f} to {behind['high']:.0f}"
 
 
+def test_the_linear_probe_of_each_size_stands_beside_the_scores(tmp_path):
+    asked_for = {"sizes": SIZES, "frameworks": ["transformers"], "seeds": [0, 1], "train_sizes": [20, "all"]}
+    made = make_experiment(tmp_path / "checkpoint", **asked_for)
+    text = write_whole(made)
+    probes = {row["train_size"]: row["linear_probe"] for row in read_table(made.outputs["learning_curves"])}
+    (table,) = re.findall(r"^\| texts (?:.*\n)*?(?=\n)", text, re.M)
+    header, _, *rows = map(cells, table.splitlines())
+    place = header.index("linear probe (%)")
+    assert {int(row[0]): float(row[place]) for row in rows} == {
+        size: pytest.approx(100 * probe, abs=0.05) for size, probe in probes.items()
+    }
+    alone = make_experiment(tmp_path / "random", inits=["random"], **asked_for)
+    assert "linear probe" not in write_whole(alone)
+
+
 def test_runs_that_learned_nothing_are_beside_the_bag_of_their_size(tmp_path):
     made = make_experiment(
         tmp_path, accuracy=lambda run: 0.5, sizes=SIZES, frameworks=["transformers"], seeds=[0, 1],

@@ -1,4 +1,4 @@
-"""Bags of words of each size of training: in summary.csv, and as sides that are compared with runs."""
+"""Baselines of each size of training: in summary.csv, and as sides that are compared with runs."""
 
 import itertools
 import json
@@ -12,14 +12,16 @@ from sklearn.metrics import accuracy_score, f1_score, mean_squared_error
 from synthetic import TRAINING, edit_csv, make_experiment
 
 from seedbed.analysis import bootstrap
-from seedbed.analysis.bags_of_sizes import read_bags
+from seedbed.analysis.baselines_of_sizes import read_bags
 from seedbed.analysis.bootstrap import Side
 from seedbed.analysis.outputs import read_outputs
 from seedbed.analysis.runs import read_runs
 from seedbed.analysis.sides import SideMaker
 from seedbed.core.errors import SeedbedError
+from seedbed.core.run_folder import place_of_probes
 from seedbed.core.tasks import TASKS
-from seedbed.data.bags_of_sizes import Labels, write_bags
+from seedbed.data.bags_of_sizes import write_bags
+from seedbed.data.baselines_of_sizes import Labels, Sizes
 
 LEAKED = ["test-1", "test-30", "test-39"]
 STATISTICS = {"replicates": 200, "bootstrap_seed": 0}
@@ -133,7 +135,7 @@ def test_bags_are_sides_that_are_paired_with_runs(tmp_path):
         ),
         (
             lambda row: row | {"example": "test-6"} if row["example"] == "test-7" else row,
-            "a test example of the bag of 20 training texts stands twice.*test-6",
+            "a test example of the baseline of 20 training texts stands twice.*test-6",
         ),
     ],
     ids=["other examples", "no predictions", "probability", "twice"],
@@ -186,6 +188,66 @@ def test_a_size_that_the_table_of_bags_lacks_is_refused(tmp_path):
         bags.baseline(40)
 
 
+# --- linear probes ------------------------------------------------------------------------------------------
+
+
+def swapped(row):
+    """The row with the other class."""
+    negative, positive = row["probability_negative"], row["probability_positive"]
+    other = {"negative": "positive", "positive": "negative"}[row["prediction"]]
+    return row | {"prediction": other, "probability_negative": positive, "probability_positive": negative}
+
+
+def test_the_probe_in_the_summary_is_of_the_model_and_the_longest_input_of_the_row(tmp_path):
+    made = make(
+        tmp_path,
+        models=("tiny", "small"),
+        recipes={"short": {"max_positions": 64}},
+        train_sizes=[20, "all"],
+        leaked=LEAKED,
+    )
+    told = {}
+    for wrong, folder in enumerate(made.probes, 1):
+        # each folder has another number of wrong predictions
+        missed = {f"test-{index}" for index in range(wrong)}
+        edit(folder / "predictions.csv", lambda row, of=missed: swapped(row) if row["example"] in of else row)
+        told[place_of_probes(folder)] = pd.read_csv(folder / "predictions.csv").query("split == 'test'")
+    assert set(told) == {
+        ("reviews", model, states)
+        for model in ("tiny", "small")
+        for states in ("pretrained", "pretrained-max64")
+    }
+    tables = made.aggregate()
+    for row in tables["summary"]:
+        cut = "-max64" if row["recipe"].startswith("short") else ""
+        rows = told["reviews", row["model"], f"pretrained{cut}"]
+        rows = rows[~rows["example"].isin(LEAKED if row["test_set"] == "without leaks" else [])]
+        of_size = rows[rows["train_size"] == row["train_size"]].groupby("data_seed", dropna=False)
+        scores = [accuracy_score(each["label"], each["prediction"]) for _, each in of_size]
+        assert row["linear_probe"] == pytest.approx(np.mean(scores))
+    curves = [row for row in tables["learning_curves"] if (row["test_set"], row["train_size"]) == ("all", 20)]
+    assert len({(row["model"], row["recipe"], row["linear_probe"]) for row in curves}) == 4
+    assert len({row["linear_probe"] for row in curves}) == 4
+
+
+def test_without_runs_from_the_checkpoint_there_is_no_probe(tmp_path):
+    tables = make(tmp_path, inits=["random"]).aggregate()
+    assert "linear_probe" not in tables["summary"][0]
+    assert "linear_probe" not in tables["learning_curves"][0]
+
+
+def test_a_probe_without_predictions_is_refused(tmp_path):
+    made = make(tmp_path)
+    edit(made.probes[0] / "predictions.csv", lambda row: None if row["train_size"] == "80" else row)
+    with pytest.raises(
+        SeedbedError, match=r"(?s)a linear probe has no predictions.*linear_probes.*80 training"
+    ):
+        made.aggregate()
+
+
+# --- other tasks --------------------------------------------------------------------------------------------
+
+
 def splits_of(label_of):
     draw, splits = random.Random(0), {}
     for split, number in {"train": 60, "validation": 20, "test": 30}.items():
@@ -201,7 +263,7 @@ def written(folder, splits, labels):
     """Bags of 30 of 60 texts and of all, and a run that predicts what the bag of all does."""
     order = [example["id"] for example in splits["train"]]
     bags = folder / "bags_of_words" / "texts"
-    write_bags(bags / "bags.csv", bags / "predictions.csv", splits, {2: order}, [30], labels)
+    write_bags(bags / "bags.csv", bags / "predictions.csv", Sizes(splits, {2: order}, [30], labels))
     rows = pd.read_csv(bags / "predictions.csv", dtype=str)
     whole = rows[rows["data_seed"].isna()].drop(columns=["train_size", "data_seed"])
     whole.to_csv(folder / "predictions.csv", index=False)

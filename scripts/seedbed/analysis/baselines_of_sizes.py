@@ -1,13 +1,13 @@
-"""The bags of words of each size of training (`data.bags_of_sizes`), as the outputs of a cell's runs.
+"""The baselines of each size of training (`data.baselines_of_sizes`), as the outputs of a cell's runs.
 
-So `SideMaker` makes sides of them, and a bag is compared with runs as these are with each other.
+So `SideMaker` makes sides of them, and a baseline is compared with runs as these are with each other.
 """
 
 import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,37 +22,44 @@ from seedbed.analysis.values import CellValues
 from seedbed.core.errors import SeedbedError
 from seedbed.core.known import known
 from seedbed.core.rows import ANEW, TypedRow
+from seedbed.core.run_folder import place_of_probes
 from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import task_of
 
-WHAT = "table of bags of words by size of training"
-# a bag: number of training texts and data seed, which is None of all training texts
+# a baseline: number of training texts and data seed, which is None of all training texts
 Key = tuple[int, int | None]
 
 
 @dataclass(frozen=True)
-class BagRow(TypedRow):
-    """A bag of words of a size and data seed: a row of bags.csv, see `data.bags_of_sizes.BAG_COLUMNS`."""
+class BaselineRow(TypedRow):
+    """A baseline of a size and data seed: a row of bags.csv or probes.csv.
+
+    See `data.bags_of_sizes.COLUMNS` and `data.probes_of_sizes.COLUMNS`.
+    """
+
+    OPTIONAL: ClassVar[Collection[str]] = ("features",)  # of bags alone
 
     train_size: int
     data_seed: int | None
-    features: str | None
     setting: str
     selected: float | None
     left_out: str | None
+    features: str | None = None
 
 
 @dataclass(frozen=True)
-class BagsOfSizes:
-    """The bags of words of a dataset by size of training.
+class BaselinesOfSizes:
+    """The baselines of one kind of a dataset by size of training.
 
     Attributes:
-        path: the table of bags.
-        features: what they count, where these are not words.
-        left_out: by size, why a bag of it could not be trained; such a size has no outputs.
-        cells: outputs of one bag each, by split, and by size and data seed.
+        name: of the kind, such as bag of words.
+        path: the table of baselines.
+        features: what bags count, where these are not words.
+        left_out: by size, why a baseline of it could not be trained; such a size has no outputs.
+        cells: outputs of one baseline each, by split, and by size and data seed.
     """
 
+    name: str
     path: Path
     features: str | None
     left_out: Mapping[int, str]
@@ -71,7 +78,7 @@ class BagsOfSizes:
             size: number of training texts, one of `sizes`.
 
         Raises:
-            SeedbedError: there is no bag of this size.
+            SeedbedError: there is no baseline of this size.
         """
         found = [cell for (of, _), cell in self.cells[split].items() if of == size]
         if size in self.left_out or not found:
@@ -79,10 +86,10 @@ class BagsOfSizes:
         return stack(found)
 
     def outputs(self, split: str, size: int, seeds: Seeds) -> CellOutputs:
-        """The outputs of a size with a row for each seed, that of the bag of its data seed.
+        """The outputs of a size with a row for each seed, that of the baseline of its data seed.
 
-        All training texts are the same for every data seed, and so is their bag. With the seeds of runs, the
-        rows make a side that is paired with that of the runs.
+        All training texts are the same for every data seed, and so is their baseline. With the seeds of runs,
+        the rows make a side that is paired with that of the runs.
 
         Args:
             split: validation or test.
@@ -90,7 +97,7 @@ class BagsOfSizes:
             seeds: (init seed, data seed) of each row.
 
         Raises:
-            SeedbedError: there is no bag of this size and of a data seed.
+            SeedbedError: there is no baseline of this size and of a data seed.
         """
         cells = self.cells[split]
         keys: list[Key] = [(size, data if (size, data) in cells else None) for _, data in seeds]
@@ -100,14 +107,14 @@ class BagsOfSizes:
         return stack([cells[key] for key in keys])
 
     def baseline(self, size: int, leaked: Collection[str] = ()) -> Baseline:
-        """What the bags of a size have on test: the mean over data seeds of each metric.
+        """What the baselines of a size have on test: the mean over data seeds of each metric.
 
         Args:
             size: number of training texts.
             leaked: ids of the test examples that are also in train or validation.
 
         Raises:
-            SeedbedError: there is no bag of this size.
+            SeedbedError: there is no baseline of this size.
         """
         if size in self.left_out:
             return Baseline(left_out=self.left_out[size])
@@ -121,19 +128,23 @@ class BagsOfSizes:
         }
         return Baseline(values, self.features)
 
+    def baselines(self, leaked: Collection[str] = ()) -> dict[int, Baseline]:
+        """`baseline` of each size, also of those without a baseline that was trained."""
+        return {size: self.baseline(size, leaked) for size in (*self.sizes, *self.left_out)}
+
     def _missing(self, found: str) -> SeedbedError:
         return SeedbedError(
-            "there is no bag of words of a size of training", where=str(self.path), found=found, hint=ANEW
+            f"there is no {self.name} of a size of training", where=str(self.path), found=found, hint=ANEW
         )
 
 
 def read_bags(
     folder: str | Path, reporting: Mapping[str, Any], runs: Mapping[str, CellOutputs]
-) -> BagsOfSizes:
+) -> BaselinesOfSizes:
     """The bags of words of a dataset, checked against its runs.
 
     Args:
-        folder: .../bags_of_words/DATASET.
+        folder: by `run_folder.bags_folder`.
         reporting: `Plan.reporting()`.
         runs: by split, the outputs of a cell of this dataset: its examples, labels and clusters.
 
@@ -142,30 +153,54 @@ def read_bags(
             examples and labels of the runs.
     """
     folder = Path(folder)
-    path, predictions = folder / "bags.csv", folder / "predictions.csv"
-    rows = BagRow.read(path, WHAT)
+    return _read("bag of words", folder / "bags.csv", folder.name, reporting, runs)
+
+
+def read_probes(
+    folder: str | Path, reporting: Mapping[str, Any], runs: Mapping[str, CellOutputs]
+) -> BaselinesOfSizes:
+    """The linear probes of a dataset, a model and a longest input, checked as bags of words are.
+
+    Args:
+        folder: by `run_folder.probes_folder`.
+        reporting, runs: see `read_bags`.
+
+    Raises:
+        SeedbedError: see `read_bags`.
+    """
+    dataset, *_ = place_of_probes(Path(folder))
+    return _read("linear probe", Path(folder) / "probes.csv", dataset, reporting, runs)
+
+
+def _read(
+    name: str, path: Path, dataset: str, reporting: Mapping[str, Any], runs: Mapping[str, CellOutputs]
+) -> BaselinesOfSizes:
+    """The baselines of a table, with the predictions beside it."""
+    what = f"table of baselines by size of training ({name})"
+    predictions = path.with_name("predictions.csv")
+    rows = BaselineRow.read(path, what)
     if not rows:
-        raise SeedbedError(f"not a {WHAT}", where=str(path), found="no row", hint=ANEW)
+        raise SeedbedError(f"not a {what}", where=str(path), found="no row", hint=ANEW)
     trained = [(row.train_size, row.data_seed) for row in rows if row.left_out is None]
-    dataset = reporting["datasets"][folder.name]
     read = _read_predictions(predictions, reporting, dataset, runs) if trained else {}
     cells = {
-        split: {key: _cell_of(read, (*key, split), runs[split], predictions) for key in trained}
+        split: {key: _cell_of(name, read, (*key, split), runs[split], predictions) for key in trained}
         for split in PREDICTED
     }
     left_out = {row.train_size: row.left_out for row in rows if row.left_out is not None}
-    return BagsOfSizes(path, rows[0].features, left_out, cells)
+    return BaselinesOfSizes(name, path, rows[0].features, left_out, cells)
 
 
 def _read_predictions(
-    path: Path, reporting: Mapping[str, Any], dataset: Mapping[str, Any], runs: Mapping[str, CellOutputs]
+    path: Path, reporting: Mapping[str, Any], dataset: str, runs: Mapping[str, CellOutputs]
 ) -> dict[Any, CellOutputs]:
-    """The outputs of each bag and split."""
+    """The outputs of each baseline and split."""
+    block = reporting["datasets"][dataset]
     try:
-        read = read_outputs(path, task_of(reporting), _document(dataset, runs["test"]), GROUPS)
+        read = read_outputs(path, task_of(reporting), _document(block, runs["test"]), GROUPS)
     except SeedbedError as error:  # whose remedy is for a run
         raise SeedbedError(error.what, where=error.where, found=error.found, hint=ANEW) from None
-    return {key: with_names(outputs, dataset) for key, outputs in read.items()}
+    return {key: with_names(outputs, block) for key, outputs in read.items()}
 
 
 def _document(dataset: Mapping[str, Any], run: CellOutputs) -> dict[str, Any]:
@@ -181,14 +216,16 @@ def _document(dataset: Mapping[str, Any], run: CellOutputs) -> dict[str, Any]:
     return document
 
 
-def _cell_of(read: Mapping[Any, CellOutputs], key: Any, runs: CellOutputs, path: Path) -> CellOutputs:
-    """The outputs of a bag, with the examples of the runs."""
+def _cell_of(
+    name: str, read: Mapping[Any, CellOutputs], key: Any, runs: CellOutputs, path: Path
+) -> CellOutputs:
+    """The outputs of a baseline, with the examples of the runs."""
     if key not in read:
-        raise SeedbedError("a bag of words has no predictions", where=str(path), found=_told(key), hint=ANEW)
+        raise SeedbedError(f"a {name} has no predictions", where=str(path), found=_told(key), hint=ANEW)
     difference = first_difference(runs, read[key])
     if difference is not None:
         raise SeedbedError(
-            "a bag of words was not evaluated on the examples of the runs",
+            f"a {name} was not evaluated on the examples of the runs",
             where=str(path),
             found=f"{_told(key)}, {difference}",
             hint=f"the dataset changed since: {ANEW}",
@@ -219,7 +256,7 @@ def _told(key: Any) -> str:
 
 
 def _told_example(key: Any) -> str:
-    return f"a {key[2]} example of the bag of {key[0]} training texts"
+    return f"a {key[2]} example of the baseline of {key[0]} training texts"
 
 
 ALL = -1.0  # stands for the data seed of all training texts
