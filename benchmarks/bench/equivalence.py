@@ -13,7 +13,7 @@ from bench.sidebyside import base_overlay, say
 from bench.tables import Row
 from bench.workload import files, make_workload, merged, prepare, run_plain, statistics_of
 from seedbed.analysis import statistics
-from seedbed.analysis.bootstrap import seed_error
+from seedbed.analysis.spread import seed_error
 from seedbed.analysis.table_rows import RunRow
 from seedbed.config.runs import RUN_KEYS
 from seedbed.core.rows import grouped, read_table, write_table

@@ -181,7 +181,7 @@ def jobs_from_rule(snakemake: Any) -> list[Job]:
     folder = RunFolder.from_path(Path(snakemake.output.run_json).parent)
     inputs = snakemake.input
     binarized, labels = inputs.get("binarized"), inputs.get("labels")
-    subset = next(iter(inputs.get("subset", ())), None)
+    subset = next(iter(inputs.get("subset") or ()), None)
     job = Job(
         run=snakemake.params.run,
         experiment=folder.experiment.name,

@@ -1197,7 +1197,7 @@ def test_the_caption_says_whose_time_and_memory_those_of_fused_seeds_are(plain):
         runs = [changed(run, fused_seeds=seeds) for run in plain.runs]
         data = plot.Data(runs, plain.summary, [], plain.reporting)
         values = captioned("time_and_memory", data)["costs.caption"][-1]
-        assert values[4] is fused
+        assert values[5] is fused
 
 
 def test_unknown_memory_is_left_out_and_the_caption_says_so(plain):
