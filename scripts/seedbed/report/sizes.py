@@ -261,6 +261,7 @@ def table(experiment: Experiment) -> Table:
         metric_name(metric),
         sorted({row.n_seeds for row in experiment.summary}),
         max(0, len(lines) - MAX_ROWS),
+        [name for text, name in baselines.items() if text in names],
     )
     return Table("first", names, body, caption, range(named, len(names)), spare)
 

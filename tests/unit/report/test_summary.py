@@ -199,7 +199,7 @@ def test_the_linear_probe_of_each_size_stands_beside_the_scores(tmp_path):
     probes = {row["train_size"]: row["linear_probe"] for row in read_table(made.outputs["learning_curves"])}
     (table,) = re.findall(r"^\| texts (?:.*\n)*?(?=\n)", text, re.M)
     header, _, *rows = map(cells, table.splitlines())
-    place = header.index("linear probe (%)")
+    place = header.index("probe (%)")
     assert {int(row[0]): float(row[place]) for row in rows} == {
         size: pytest.approx(100 * probe, abs=0.05) for size, probe in probes.items()
     }
