@@ -11,6 +11,7 @@ from typing import Any
 from seedbed.analysis.experiment import Experiment
 from seedbed.core.files import read_json, write_text
 from seedbed.core.known import known
+from seedbed.core.recipes import without_size
 from seedbed.core.wording import Words
 from seedbed.report import (
     glossary,
@@ -161,12 +162,15 @@ def report_blocks(
 def subtitle(experiment: Experiment) -> str:
     """The experiment's name, and how large it is, in one line."""
     seconds = [run.total_seconds for run in experiment.runs]
-    sizes = {row.n_seeds for row in experiment.summary}
+    grid, recipes = experiment.reporting["grid"], experiment.reporting["recipes"]
+    counts = {noun: len(grid[noun]) for noun in ("datasets", "models")}
+    counts["recipes"] = len({without_size(name, recipes[name]) for name in grid["recipes"]})
+    counts["sizes"] = len(grid.get("train_sizes", ()))
     return WORDS.say(
         "subtitle",
         experiment.reporting["experiment"],
-        {noun: len(experiment.reporting["grid"][noun]) for noun in ("datasets", "models", "recipes")},
+        counts,
         len(experiment.runs),
-        sorted(sizes),
+        sorted({row.n_seeds for row in experiment.summary}),
         None if None in seconds else sum(known(one) for one in seconds) / 60,
     )
