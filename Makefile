@@ -41,7 +41,7 @@ demo: run ## run the embedded experiment, if it is not finished, and print its s
 demo-lora: ## run the embedded experiment with LoRA and QLoRA and print its summary
 	@$(MAKE) --no-print-directory run CONFIG=experiments/demo_lora.yaml
 
-demo-sizes: ## train on 18 to 282 reviews, and print how many labels the checkpoint is worth
+demo-sizes: ## train on 35 to 282 reviews, and print how many labels the checkpoint is worth
 	@$(MAKE) --no-print-directory run CONFIG=experiments/demo_sizes.yaml
 
 SNAKEMAKE = $(BIN)/python scripts/check_config.py $(CONFIG) && $(BIN)/snakemake --cores $(CORES) \
