@@ -26,12 +26,12 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.known import known
 from seedbed.core.methods import METHODS
 from seedbed.core.recipes import train_size
-from seedbed.core.rows import CELL, TypedRow, grouped, read_csv
+from seedbed.core.rows import CELL, TypedRow, grouped
 from seedbed.core.run_folder import subset_file
 from seedbed.core.splits import PREDICTED
+from seedbed.core.subsets import read_order
 from seedbed.core.tasks import FRACTION, METRICS
 from seedbed.core.words import bounds_of, metric_name, unit_of
-from seedbed.data.subsets import COLUMNS
 
 ONE_SIZE = "scores at fewer than two sizes"  # why a curve has no number of labels
 PLACE = ("dataset", "model", "framework", "recipe")  # of the curves of both inits
@@ -245,7 +245,7 @@ def _dataset_size(experiment: Finished, dataset: str) -> int | None:
     if whole:
         return whole[0].train_size
     path = subset_file(experiment.folder.parent / "data" / dataset, runs[0].data_seed)
-    return len(read_csv(path, COLUMNS)[1]) if path.is_file() else None
+    return len(read_order(path)) if path.is_file() else None
 
 
 # --- the answer for a curve ---------------------------------------------------------------------------------

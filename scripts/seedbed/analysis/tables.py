@@ -31,15 +31,15 @@ from seedbed.analysis.runs import Cells, read_runs, write_curves
 from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, write_runs, write_summary
 from seedbed.analysis.values import CellValues
 from seedbed.core.known import all_known, known
-from seedbed.core.rows import TEST_SETS, grouped, read_csv, write_table, write_typed
+from seedbed.core.rows import TEST_SETS, grouped, write_table, write_typed
 from seedbed.core.run_folder import dataset_of_subset, place_of_probes
 from seedbed.core.splits import PREDICTED
 from seedbed.core.states import EncoderOfStates
+from seedbed.core.subsets import read_order
 from seedbed.core.tasks import CLASSES, LABEL_SETS, METRICS, VALUES, Task, task_of
 from seedbed.core.words import bounds_of
 from seedbed.data.clusters import by_example
 from seedbed.data.duplicates import leaked_test_examples, read_duplicates
-from seedbed.data.subsets import COLUMNS
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -93,7 +93,7 @@ def aggregate(
         for dataset in [Path(path).parent.name]
     }
     clusters = {Path(path).parent.name: by_example(path) for path in splits}
-    training = {dataset_of_subset(Path(path)): len(read_csv(path, COLUMNS)[1]) for path in subsets}
+    training = {dataset_of_subset(Path(path)): len(read_order(path)) for path in subsets}
     found = read_runs(folders, reporting, leaks, clusters, training)
     bags = {
         Path(folder).name: read_bags(folder, reporting, _first_cell(found.cells, Path(folder).name))

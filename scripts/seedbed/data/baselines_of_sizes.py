@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.core.files import read_json, read_jsonl, write_rows
+from seedbed.core.known import known
 from seedbed.core.splits import PREDICTED
+from seedbed.core.subsets import read_order, taken
 from seedbed.core.tasks import Task
 from seedbed.data.bags import FAULTS, KINDS, PROBABILITY, reason
-from seedbed.data.subsets import read_order
 
 log = logging.getLogger(__name__)
 
@@ -105,9 +106,8 @@ class Sizes:
         train = self.splits["train"]
         for size in self.sizes:
             for seed, order in self.orders.items():
-                ids = set(order[:size])
-                places = [place for place, example in enumerate(train) if example["id"] in ids]
-                yield Subset(size, seed, places, [train[place] for place in places])
+                examples, places = taken(train, set(order[:size]))
+                yield Subset(size, seed, known(places), examples)
         yield Subset(len(train), None, range(len(train)), train)
 
 

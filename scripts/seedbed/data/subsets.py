@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.core.files import write_rows
-from seedbed.core.rows import read_csv
+from seedbed.core.subsets import COLUMNS
 from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, VALUES
 
 RANGES = 10  # of numbers, with equally many texts
-COLUMNS = ("rank", "example")
 
 Examples = Sequence[Mapping[str, Any]]
 
@@ -31,17 +30,6 @@ def write_order(path: str | Path, examples: Examples, outputs: str, seed: int) -
     """
     ordered = order([example["id"] for example in examples], STRATA[outputs](examples), seed)
     write_rows(path, COLUMNS, ({"rank": rank, "example": name} for rank, name in enumerate(ordered, 1)))
-
-
-def read_order(path: str | Path) -> list[str]:
-    """The ids of the training texts in the order of a table that `write_order` wrote.
-
-    Raises:
-        SeedbedError: see `rows.read_csv`.
-    """
-    header, rows = read_csv(path, COLUMNS, what="order of training texts")
-    place = header.index("example")
-    return [row[place] for row in rows]
 
 
 def order(ids: Sequence[str], strata: Sequence[Hashable], seed: int) -> list[str]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.recipes import declared
-from seedbed.core.rows import read_csv
 from seedbed.core.run_folder import dataset_of_subset
+from seedbed.core.subsets import read_order
 
 
 def check(
@@ -57,13 +57,13 @@ def check_sizes(sizes: Sequence[int], orders: Sequence[str | Path]) -> None:
         SeedbedError: a dataset has as many or fewer.
     """
     for path in map(Path, orders):
-        _, rows = read_csv(path, what="order of training texts")
-        if sizes and max(sizes) >= len(rows):
+        texts = len(read_order(path))
+        if sizes and max(sizes) >= texts:
             raise SeedbedError(
                 "a size of training is not below the number of training texts",
                 where="config, grid.train_sizes",
-                found=f"{max(sizes):,}; the dataset {dataset_of_subset(path)!r} has {len(rows):,}",
-                hint=f"give numbers below {len(rows):,}, and all for the whole training split",
+                found=f"{max(sizes):,}; the dataset {dataset_of_subset(path)!r} has {texts:,}",
+                hint=f"give numbers below {texts:,}, and all for the whole training split",
             )
 
 

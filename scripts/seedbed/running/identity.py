@@ -54,7 +54,7 @@ SHARED = {
     "recording": "training/recording.py",
     "results": "training/results.py",
     "schedule": "training/schedule.py",
-    "subsets": "training/subsets.py",
+    "subsets": "core/subsets.py",
     "tasks": "core/tasks/metrics.py",
     "token_ids": "training/token_ids.py",
     "training_state": "training/training_state.py",

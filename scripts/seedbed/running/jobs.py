@@ -11,6 +11,7 @@ from seedbed.core.methods import METHODS, Method
 from seedbed.core.recipes import train_size
 from seedbed.core.run_folder import RunFolder, experiment_of_batch, name_of, subset_file
 from seedbed.core.splits import PREDICTED, SPLITS
+from seedbed.core.subsets import first_of
 from seedbed.core.tasks import TASKS, VALUES, Task
 from seedbed.running import identity, trainers
 from seedbed.running.trainers import Trainer
@@ -70,6 +71,16 @@ class Job:
     def about_labels(self) -> dict[str, Any]:
         """What labels.json says of the dataset's labels; nothing if the task has none."""
         return files.read_json(self.labels) if self.labels else {}
+
+    @property
+    def chosen(self) -> set[str] | None:
+        """The ids of the training examples of a run of a size; None if it trains on all.
+
+        Raises:
+            SeedbedError: the dataset has fewer.
+        """
+        size = train_size(self.settings)
+        return first_of(self.subset, size) if self.subset and size else None
 
     @property
     def head_size(self) -> int:

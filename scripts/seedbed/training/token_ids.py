@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from seedbed.core import files
+from seedbed.core import files, subsets
 from seedbed.core.errors import SeedbedError
 from seedbed.core.naming import EOS, PAD
 from seedbed.core.recipes import declared
 from seedbed.core.truncation import Pair, kept_of_pair, kept_of_text
 from seedbed.running.jobs import PREDICTED, Job
-from seedbed.training import subsets
 
 
 class Text(NamedTuple):
@@ -56,7 +55,7 @@ def read_splits(job: Job) -> dict[str, Split]:
 
     Of a recipe of a size, train has the first texts of the order that the data seed draws.
     """
-    return read_tokens(job.tokens, job.model, job.settings, subsets.of(job))
+    return read_tokens(job.tokens, job.model, job.settings, job.chosen)
 
 
 def read_tokens(

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from seedbed.core import files
+from seedbed.core import files, subsets
 from seedbed.core.errors import SeedbedError
 from seedbed.running.jobs import PREDICTED, Job
-from seedbed.training import adapter_parameters, hardware, methods, results, subsets, token_ids
+from seedbed.training import adapter_parameters, hardware, methods, results, token_ids
 from seedbed.training.generation import Answered, Limits, Questions, generate_answers
 from seedbed.training.initial_models import DROPOUTS
 from seedbed.training.progress import Progress, start
@@ -67,7 +67,7 @@ def read_splits(job: Job, positions: int | None) -> dict[str, Questions]:
     """
     splits = {}
     for name in ("train", *PREDICTED):
-        chosen = subsets.of(job) if name == "train" else None
+        chosen = job.chosen if name == "train" else None
         rows, _ = subsets.taken(files.read_jsonl(job.tokens / f"{name}.jsonl"), chosen)
         split = splits[name] = Questions(
             examples=[row["id"] for row in rows],
