@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seedbed.config.resolve import resolve_config
 from seedbed.core.files import read_json, read_jsonl, write_rows
 from seedbed.core.known import known
-from seedbed.core.splits import PREDICTED
+from seedbed.core.splits import PREDICTED, SPLITS
 from seedbed.core.subsets import read_order, taken
-from seedbed.core.tasks import Task
+from seedbed.core.tasks import Task, task_of
 from seedbed.data.bags import FAULTS, KINDS, PROBABILITY, reason
 
 log = logging.getLogger(__name__)
@@ -75,28 +76,19 @@ class Sizes:
     labels: Labels
 
     @classmethod
-    def read(
-        cls,
-        splits: Mapping[str, str | Path],
-        orders: Mapping[int, str | Path],
-        sizes: Sequence[int],
-        labels: str | Path,
-        task: Task,
-    ) -> "Sizes":
-        """The same from files.
+    def from_rule(cls, snakemake: Any) -> "Sizes":
+        """What the rules of baselines of sizes name: splits, labels and orders, data seeds and sizes.
 
         Args:
-            splits: train.jsonl, validation.jsonl and test.jsonl by split.
-            orders: order.csv by data seed.
-            sizes: numbers of training texts, below that of all.
-            labels: labels.json.
-            task: of the dataset, with its main metric.
+            snakemake: the object that Snakemake gives to a script.
         """
-        about = read_json(labels)
+        inputs, params = snakemake.input, snakemake.params
+        about = read_json(inputs.labels)
+        task = task_of(resolve_config(snakemake.config))  # its metric is among params
         return cls(
-            {split: read_jsonl(path) for split, path in splits.items()},
-            {seed: read_order(path) for seed, path in orders.items()},
-            sizes,
+            {split: read_jsonl(inputs[split]) for split in SPLITS},
+            dict(zip(params.data_seeds, map(read_order, inputs.orders), strict=True)),
+            params.sizes,
             Labels(task, about.get("names", ()), about.get("labels", ())),
         )
 
