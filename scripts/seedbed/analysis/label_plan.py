@@ -8,6 +8,7 @@ both intervals, each at a level at which both hold at once with the confidence a
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -264,7 +265,7 @@ class _Asked:
         """What the curves of both inits have in common."""
         return tuple(getattr(self.curve, name) for name in PLACE)
 
-    @property
+    @cached_property
     def part(self) -> Part:
         """The whole curve."""
         return part_of_runs(self.curve, self.curve.sizes, self.counted)
