@@ -24,12 +24,12 @@ from seedbed.analysis.comparison import (
     find_matches,
     read_experiments,
 )
-from seedbed.analysis.finished import complete_settings
 from seedbed.analysis.runs import read_runs
 from seedbed.analysis.table_rows import write_runs
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import write_json
 from seedbed.core.rows import grouped, read_table, write_table
+from seedbed.core.statistics_settings import complete_settings
 from seedbed.report import comparison_document
 from seedbed.report.documents.blocks import cell_text
 
