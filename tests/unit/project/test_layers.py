@@ -8,6 +8,7 @@ import pytest
 LIBRARY = Path(__file__).parents[3] / "scripts" / "seedbed"
 STAGES = (
     "core", "sources", "config", "data", "models", "running", "training", "analysis", "figures", "report",
+    "outside",
 )  # fmt: skip
 
 
