@@ -175,7 +175,7 @@ def _places(runs: Runs, system: str) -> list[int]:
 
 
 def _cells(table: LongTable, rows: np.ndarray, runs: Runs, examples: Column, dataset: str) -> np.ndarray:
-    """The place in `rows` of each run's examples, (runs, examples) int64.
+    """The place in `rows` of each run's examples, integers of shape (runs, examples).
 
     Raises:
         SeedbedError: a run has an example twice, or lacks one that another run has.
@@ -185,9 +185,10 @@ def _cells(table: LongTable, rows: np.ndarray, runs: Runs, examples: Column, dat
     if n_runs * n_examples > 4 * len(rows):  # so many are missing that their table would not fit into memory
         raise _lacking(runs, int(counts.argmin()), examples, dataset, table)
     cells = runs.of_rows * n_examples + examples.codes
-    at = np.full(n_runs * n_examples, -1, np.int64)
-    at[cells] = np.arange(len(rows))
-    twice = at[cells] != np.arange(len(rows))  # of several rows the last one stays
+    places = np.arange(len(rows), dtype=np.int32 if len(rows) < 2**31 else np.int64)
+    at = np.full(n_runs * n_examples, -1, places.dtype)
+    at[cells] = places
+    twice = at[cells] != places  # of several rows the last one stays
     if twice.any():
         first = int(twice.argmax())
         raise _doubled(table, rows, first, int(at[cells[first]]), runs, examples, int(twice.sum()))

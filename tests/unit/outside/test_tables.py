@@ -84,7 +84,11 @@ def test_datasets_are_apart(tmp_path):
         ("model,doc_id,acc", {}, {"system": "model", "example": "doc_id", "score": "acc"}),
         ("run,idx,exact_match", {}, {"system": "run", "example": "idx", "score": "exact_match"}),
         ("Model,ID,Correct", {}, {"system": "Model", "example": "ID", "score": "Correct"}),
-        ("system,run,chrf", {"columns": {"example": "run"}, "metric": "chrf"}, {"example": "run", "score": "chrf"}),
+        (
+            "system,run,chrf",
+            {"columns": {"example": "run"}, "metric": "chrf"},
+            {"example": "run", "score": "chrf"},
+        ),
         ("who,what,f1", {"columns": {"system": "who", "example": "what", "score": "f1"}}, {"score": "f1"}),
     ],
 )
@@ -104,7 +108,9 @@ def test_columns_are_recognised_or_named(tmp_path, header, options, taken):
 @pytest.mark.parametrize("words", [("true", "false"), ("True", "False"), ("yes", "no")])
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_scores_may_be_true_and_false(tmp_path, words, suffix):
-    table = pd.DataFrame({"system": list("aabb"), "id": [0, 1, 0, 1], "correct": [words[i] for i in (0, 1, 1, 1)]})
+    table = pd.DataFrame(
+        {"system": list("aabb"), "id": [0, 1, 0, 1], "correct": [words[i] for i in (0, 1, 1, 1)]}
+    )
     (results,) = read_results(written(tmp_path / f"table.{suffix}", table))
     assert results.values["a"] == 0.5
     assert results.values["b"] == 0
@@ -137,14 +143,21 @@ def test_a_metric_takes_its_column_before_labels(tmp_path):
 
 def test_clusters_are_numbered_by_example(tmp_path):
     path = tmp_path / "table.csv"
-    rows = [f"{system},{seed},{example},{example // 2},1" for system in "ab" for seed in (0, 1) for example in range(5)]
+    rows = [
+        f"{system},{seed},{example},{example // 2},1"
+        for system in "ab"
+        for seed in (0, 1)
+        for example in range(5)
+    ]
     path.write_text("system,seed,example,cluster,score\n" + "\n".join(rows) + "\n", encoding="utf-8")
     assert read_results(path)[0].clusters.tolist() == [0, 0, 1, 1, 2]
 
 
 def test_cells_may_have_quotes_line_ends_and_delimiters(tmp_path):
     path = tmp_path / "table.csv"
-    path.write_text('\ufeffsystem,example,label,prediction\na,0,"x, ""y""\nz","x, ""y""\nz"\nb,0,"x, ""y""\nz",w\n')
+    path.write_text(
+        '\ufeffsystem,example,label,prediction\na,0,"x, ""y""\nz","x, ""y""\nz"\nb,0,"x, ""y""\nz",w\n'
+    )
     (results,) = read_results(path)
     assert results.classes == ("w", 'x, "y"\nz')
     assert results.values["a"] == 1
