@@ -69,7 +69,7 @@ def _arrange(table: LongTable, rows: np.ndarray, dataset: str, bounds: tuple[flo
     """The results of the dataset whose `rows` these are."""
     runs = _runs(table, rows)
     systems = tuple(dict.fromkeys(system for system, _ in runs.names))
-    require_two(systems, dataset, str(table.files[0][0]))
+    require_two(systems, dataset, str(table.files[0][0]), table.format)
     examples = table.columns["example"].at(rows)
     at = _cells(table, rows, runs, examples, dataset)
     labels = predictions = None
@@ -102,18 +102,23 @@ def _arrange(table: LongTable, rows: np.ndarray, dataset: str, bounds: tuple[flo
     )
 
 
-def require_two(systems: Sequence[str], dataset: str, where: str) -> None:
+def require_two(systems: Sequence[str], dataset: str, where: str, program: str) -> None:
     """Refuse results of one system.
+
+    Args:
+        systems: those of the dataset.
+        dataset, where, program: the dataset, file and format, for the error.
 
     Raises:
         SeedbedError: there is no other one to compare it with.
     """
     if len(systems) < 2:
+        other = "the column of systems: system=NAME in columns" if program == "table" else "another dataset"
         raise SeedbedError(
             "there is one system alone, and nothing to compare it with",
             where=f"{where}{_of(dataset)}",
             found=", ".join(systems),
-            hint="name the files of another system, too, or the column of systems: system=NAME in columns",
+            hint=f"name the files of another system, too, or {other}",
         )
 
 
@@ -186,13 +191,13 @@ def _cells(table: LongTable, rows: np.ndarray, runs: Runs, examples: Column, dat
         raise _lacking(runs, int(counts.argmin()), examples, dataset, table)
     cells = runs.of_rows * n_examples + examples.codes
     places = np.arange(len(rows), dtype=np.int32 if len(rows) < 2**31 else np.int64)
-    at = np.full(n_runs * n_examples, -1, places.dtype)
+    at: np.ndarray = np.full(n_runs * n_examples, -1, places.dtype)
     at[cells] = places
     twice = at[cells] != places  # of several rows the last one stays
     if twice.any():
         first = int(twice.argmax())
         raise _doubled(table, rows, first, int(at[cells[first]]), runs, examples, int(twice.sum()))
-    by_run = at.reshape(n_runs, n_examples)
+    by_run: np.ndarray = at.reshape(n_runs, n_examples)
     lacking = (by_run < 0).any(axis=1)
     if lacking.any():
         raise _lacking(runs, int(lacking.argmax()), examples, dataset, table)
@@ -203,7 +208,9 @@ def _doubled(
     table: LongTable, rows: np.ndarray, one: int, other: int, runs: Runs, examples: Column, count: int
 ) -> SeedbedError:
     system, seed = runs.names[runs.of_rows[one]]
-    if "seed" in table.columns:
+    if table.format != "table":
+        hint = "leave one of the two files out"
+    elif "seed" in table.columns:
         hint = "delete one; if they are of two datasets, name the column of datasets: dataset=NAME in columns"
     else:
         hint = "if they are of two seeds, name the column of seeds: seed=NAME in columns; else delete one"

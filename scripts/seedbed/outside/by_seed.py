@@ -84,7 +84,7 @@ def _of_dataset(
                 hint="leave out the file or line of one of them",
             )
     systems = tuple(dict.fromkeys(value.system for value in values))
-    require_two(systems, dataset, values[0].place)
+    require_two(systems, dataset, values[0].place, program)
     seeds = {name: tuple(sorted(seed for system, seed in by_run if system == name)) for name in systems}
     return Results(
         dataset=dataset,

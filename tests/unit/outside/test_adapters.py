@@ -153,6 +153,14 @@ def test_a_metric_of_lm_eval_that_is_a_list_is_refused(tmp_path):
     assert caught.value.where.endswith("samples_mrpc.jsonl, line 1")
 
 
+def test_two_runs_of_one_seed_of_lm_eval_are_refused(tmp_path):
+    for date in (DATE, DATE.replace("2025", "2024")):
+        write_model(tmp_path / "one", "mrpc", [1.0], date=date)
+    write_model(tmp_path / "two", "mrpc", [1.0])
+    with pytest.raises(SeedbedError, match="leave one of the two files out"):
+        read_results(tmp_path)
+
+
 def test_a_line_that_was_cut(tmp_path):
     write_model(tmp_path / "one", "mrpc", [1.0])
     path = write_model(tmp_path / "two", "mrpc", [1.0, 0.0])
@@ -197,6 +205,16 @@ def test_predictions_of_run_glue_with_labels(glue, tmp_path, content):
     assert (results.dataset, results.metric, results.classes) == ("sst2", "accuracy", ("neg", "pos"))
     assert results.scores["bert"].tolist() == [[1, 1, 1]] * 2
     assert results.scores["roberta"].tolist() == [[1, 1, 0]] * 2
+
+
+def test_labels_are_of_one_task(glue, tmp_path):
+    (tmp_path / "labels.csv").write_text("label\nneg\npos\npos\n", encoding="utf-8")
+    for folder in ("bert/seed0", "roberta/0"):
+        write_run(glue / folder, 0.5, ["neg"], task="_mnli-mm")
+    with pytest.raises(SeedbedError, match="of one dataset"):
+        read_results(glue, labels=tmp_path / "labels.csv")
+    (results,) = read_results(glue, labels=tmp_path / "labels.csv", dataset="sst2")
+    assert results.seeds["bert"] == (0, 1)
 
 
 def test_a_predicted_text_needs_a_label(glue, tmp_path):

@@ -72,7 +72,7 @@ def read(paths: Sequence[Path], wanted: Wanted) -> list[Results]:
     folders = dict.fromkeys(path if path.is_dir() else path.parent for path in paths)
     runs = [_run(folder, wanted.folders) for folder in folders]
     if wanted.labels is not None:
-        return arrange(_table(runs, wanted.labels), wanted.dataset, wanted.bounds)
+        return arrange(_table(runs, wanted.labels, wanted.dataset), wanted.dataset, wanted.bounds)
     files = [_metrics_file(run.folder) for run in runs]
     values = [_value(run, file, wanted.metric) for run, file in zip(runs, files, strict=True)]
     return results_of(values, wanted, files, "run_glue", [NO_LABELS])
@@ -120,24 +120,19 @@ def _by_pattern(folder: Path, path: str, pattern: str) -> Run:
 # --- predictions --------------------------------------------------------------------------------------------
 
 
-def _table(runs: Sequence[Run], labels: Path) -> LongTable:
+def _table(runs: Sequence[Run], labels: Path, dataset: str | None) -> LongTable:
     known = _labels(labels)
     rows: list[tuple[str, ...]] = []
     files = []
     for run in runs:
         for path, task in _prediction_files(run.folder):
-            files.append((path, len(rows)))
-            found = read_texts(path)
-            _require_columns(found, path)
-            for index, prediction in zip(found["index"], found["prediction"], strict=True):
-                if index not in known:
-                    raise SeedbedError(
-                        "a predicted text has no label",
-                        where=str(path),
-                        found=f"index {index}; {labels} has {len(known):,} labels",
-                        hint="give the labels of the test set, in its order, or with a column index",
-                    )
-                rows.append((run.system, str(run.seed), index, known[index], prediction, run.dataset or task))
+            name = run.dataset or task
+            if dataset in (None, name) or not name:
+                files.append((path, len(rows)))
+                rows += [
+                    (run.system, str(run.seed), *cells, name) for cells in _labelled(path, known, labels)
+                ]
+    _require_one_dataset(sorted({row[-1] for row in rows}), labels)
     roles = ("system", "seed", "example", "label", "prediction", "dataset")
     columns = dict(zip(roles, map(column_of, zip(*rows, strict=True)), strict=True))
     if columns["dataset"].names == [""]:
@@ -145,8 +140,36 @@ def _table(runs: Sequence[Run], labels: Path) -> LongTable:
     return LongTable(columns=columns, scores=None, metric="accuracy", files=files, format="run_glue")
 
 
+def _labelled(path: Path, known: Mapping[str, str], labels: Path) -> Iterator[tuple[str, str, str]]:
+    """Index, label and prediction of each text in a file of predictions."""
+    found = read_texts(path)
+    _require_columns(found, path)
+    for index, prediction in zip(found["index"], found["prediction"], strict=True):
+        if index not in known:
+            raise SeedbedError(
+                "a predicted text has no label",
+                where=str(path),
+                found=f"index {index}; {labels} has {len(known):,} labels",
+                hint="give the labels of the test set, in its order, or with a column index",
+            )
+        yield index, known[index], prediction
+
+
+def _require_one_dataset(names: Sequence[str], labels: Path) -> None:
+    if len(names) != 1:
+        raise SeedbedError(
+            "a table of labels is of one dataset",
+            where=str(labels),
+            found=f"predictions of {', '.join(names) or 'none'}",
+            hint="choose the dataset whose labels these are",
+        )
+
+
 def _prediction_files(folder: Path) -> Iterator[tuple[Path, str]]:
-    found = [path for path in sorted(folder.iterdir()) if PREDICTIONS.fullmatch(path.name)]
+    """The files of predictions of a run, each with its task; of run_classification.py the task is empty."""
+    found = [
+        (path, named) for path in sorted(folder.iterdir()) if (named := PREDICTIONS.fullmatch(path.name))
+    ]
     if not found:
         raise SeedbedError(
             "the folder of a run has no predictions",
@@ -154,9 +177,8 @@ def _prediction_files(folder: Path) -> Iterator[tuple[Path, str]]:
             found=", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "an empty folder",
             hint="run the script with --do_predict, or leave labels out to compare values by seed",
         )
-    for path in found:
-        named = PREDICTIONS.fullmatch(path.name)
-        yield path, (named and named["task"]) or ""
+    for path, named in found:
+        yield path, named["task"] or ""
 
 
 def _require_columns(table: Mapping[str, Sequence[str]], path: Path) -> None:
