@@ -81,5 +81,6 @@ def _two_ways(what: str, table: LongTable, one: Found, other: Found) -> SeedbedE
         what,
         where=f"{table.place(one.row)}, and {table.place(other.row)}",
         found=f"{one.name!r} ({one.kind}) and {other.name!r} ({other.kind})",
-        hint="write each class in the same way in all rows, both as label and as prediction",
+        hint="write each class in the same way in all rows, as label and as prediction; if both are meant, "
+        "put a word before numbers (class 1)",
     )
