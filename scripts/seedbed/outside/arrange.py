@@ -42,7 +42,7 @@ def arrange(
         SeedbedError: rows are doubled; examples, their labels or clusters differ between runs; classes are
             written in two ways; a seed is no integer; a score is out of bounds; there is one system alone.
     """
-    require_more_is_better(table.metric, str(table.files[0][0]))
+    require_more_is_better(table.metric, str(table.parts[0].path))
     if "dataset" not in table.columns:
         return [_arrange(table, np.arange(len(table.columns["system"].codes)), dataset or "", bounds)]
     column = table.columns["dataset"].at(np.arange(len(table.columns["dataset"].codes)))
@@ -59,7 +59,7 @@ def _known(dataset: str, names: Sequence[str], table: LongTable) -> str:
         return dataset
     raise SeedbedError(
         f"the results have no dataset {dataset!r}",
-        where=str(table.files[0][0]),
+        where=str(table.parts[0].path),
         found=f"the datasets {', '.join(names)}",
         hint=f"{spelling.nearest(dataset, names)}choose one of them",
     )
@@ -69,7 +69,7 @@ def _arrange(table: LongTable, rows: np.ndarray, dataset: str, bounds: tuple[flo
     """The results of the dataset whose `rows` these are."""
     runs = _runs(table, rows)
     systems = tuple(dict.fromkeys(system for system, _ in runs.names))
-    require_two(systems, dataset, str(table.files[0][0]), table.format)
+    require_two(systems, dataset, str(table.parts[0].path), table.format)
     examples = table.columns["example"].at(rows)
     at = _cells(table, rows, runs, examples, dataset)
     labels = predictions = None
@@ -95,7 +95,7 @@ def _arrange(table: LongTable, rows: np.ndarray, dataset: str, bounds: tuple[flo
         predictions=None if predictions is None else {name: predictions[of_system[name]] for name in systems},
         classes=classes,
         clusters=_of_examples("cluster", table, rows, at) if "cluster" in table.columns else None,
-        files=tuple(path for path, _ in table.files),
+        files=tuple(part.path for part in table.parts),
         format=table.format,
         taken=table.taken,
         notes=(*table.notes, *seed_notes(systems, of_system, "seed" in table.columns)),
@@ -230,7 +230,7 @@ def _lacking(runs: Runs, run: int, examples: Column, dataset: str, table: LongTa
     some = ", ".join(examples.names[place] for place in missing[:SHOWN])
     return SeedbedError(
         "the systems were not scored on the same examples",
-        where=f"{table.files[0][0]}{_of(dataset)}: {system}, seed {seed}",
+        where=f"{table.parts[0].path}{_of(dataset)}: {system}, seed {seed}",
         found=f"it lacks {len(missing):,} of {len(there):,} examples: {some}{_more(len(missing) - SHOWN)}",
         hint="score these examples, too, or leave them out for all systems and seeds",
     )

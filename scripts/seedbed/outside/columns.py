@@ -60,6 +60,13 @@ def roles(
 
 
 def _check_given(given: Mapping[str, str], header: Sequence[str], where: str) -> None:
+    if twice := [name for name in given.values() if list(given.values()).count(name) > 1]:
+        raise SeedbedError(
+            "a column has two roles",
+            where="columns",
+            found=", ".join(f"{role}={name}" for role, name in given.items() if name in twice),
+            hint="name another column for one of them",
+        )
     for role, name in given.items():
         if role not in NAMES:
             raise SeedbedError(

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -25,6 +26,7 @@ from seedbed.outside.table_files import (
 
 BOM = b"\xef\xbb\xbf"
 DELIMITERS = ",;\t|"
+ROW = re.compile(r"Row #(\d+)")
 BLOCK = 2**23  # bytes that are parsed at once
 
 
@@ -39,14 +41,19 @@ def open_csv(path: Path, sample: bytes) -> TableFile:
         SeedbedError: the header is not UTF-8, or names a column twice; of `batches`: a row cannot be read.
     """
     header, delimiter = _header(path, sample)
-    return TableFile(
-        header, _estimated_rows(path, sample), partial(_batches, path, sample, header, delimiter)
-    )
+    batches = partial(_batches, path, sample, header, delimiter)
+    return TableFile(header, _estimated_rows(path, sample), 2, batches)
 
 
 def _header(path: Path, sample: bytes) -> tuple[list[str], str]:
     """The names of the columns, and the delimiter that gives most of them."""
     line = sample.removeprefix(BOM).splitlines()[0]
+    if b"\0" in line:
+        raise unreadable(
+            path, "no text: a spreadsheet, an archive, or text in UTF-16; save it as CSV in UTF-8"
+        )
+    if not line.strip():
+        raise unreadable(path, "a blank first line", "begin the file with the names of its columns")
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
@@ -111,7 +118,7 @@ def _has_truths(sample: bytes, header: Sequence[str], delimiter: str, score: str
 
 @contextlib.contextmanager
 def _explaining_rows(path: Path) -> Iterator[None]:
-    """Errors of pyarrow's reader as SeedbedError; it counts the header as row 1."""
+    """Errors of pyarrow's reader as SeedbedError; it counts the header as row 1, too."""
     try:
         with explaining_damage(path):
             yield
@@ -119,11 +126,14 @@ def _explaining_rows(path: Path) -> Iterator[None]:
         message = str(error).partition("\n")[0]
         if "invalid UTF8" in message:
             raise _first_not_utf8(path) from None
+        row = ROW.search(message)
         raise SeedbedError(
             "a row of the table cannot be read",
-            where=str(path),
-            found=f"{message} (row 1 has the names of the columns)",
-            hint="enclose cells with the delimiter in quotes, and write scores as numbers",
+            where=f"{path}, row {row[1]}" if row else str(path),
+            found=ROW.split(message)[-1].lstrip(": "),
+            hint="write scores as numbers, with a decimal point"
+            if "conversion" in message
+            else "give each row as many cells as the header, and put cells with the delimiter in quotes",
         ) from None
 
 

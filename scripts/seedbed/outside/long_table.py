@@ -4,6 +4,7 @@ import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,6 +36,20 @@ class Column:
         return Column(place[codes], [self.names[index] for index in order])
 
 
+class Part(NamedTuple):
+    """A file of a table.
+
+    Attributes:
+        path: where it is.
+        first: its first row in the table, from 0.
+        number: what people call that row: 2 below a header, as spreadsheets do, else 1.
+    """
+
+    path: Path
+    first: int
+    number: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class LongTable:
     """What one or several files have, a row for each system, seed and example.
@@ -43,8 +58,8 @@ class LongTable:
         columns: by role, see `columns.NAMES`; system and example are always there.
         scores: (rows,) float32, more is better; None where label and prediction are known.
         metric: the name of the scores.
-        files: the files, each with its first row, from 0.
-        unit: what a place in a file counts from 1: a row below the header, or a line.
+        parts: its files.
+        unit: what is counted in a file.
         format: a key of `read.FORMATS`.
         taken: by role the column that was taken for it.
         notes: for `Results.notes`.
@@ -53,7 +68,7 @@ class LongTable:
     columns: Mapping[str, Column]
     scores: np.ndarray | None
     metric: str
-    files: Sequence[tuple[Path, int]]
+    parts: Sequence[Part]
     unit: str = "row"
     format: str = "table"
     taken: Mapping[str, str] = field(default_factory=dict)
@@ -61,9 +76,13 @@ class LongTable:
 
     def place(self, row: int) -> str:
         """The file of a row, and the row in it, for errors."""
-        at = bisect.bisect_right([first for _, first in self.files], row) - 1
-        path, first = self.files[at]
-        return f"{path}, {self.unit} {row - first + 1}"
+        return place_in(self.parts, row, self.unit)
+
+
+def place_in(parts: Sequence[Part], row: int, unit: str = "row") -> str:
+    """The file of a row, and the row in it, for errors."""
+    part = parts[bisect.bisect_right([part.first for part in parts], row) - 1]
+    return f"{part.path}, {unit} {row - part.first + part.number}"
 
 
 def column_of(names: Sequence[str]) -> Column:

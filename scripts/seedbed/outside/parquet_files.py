@@ -24,7 +24,7 @@ def open_parquet(path: Path) -> TableFile:
     """
     with _explaining(path):
         opened = pq.ParquetFile(path)
-    return TableFile(opened.schema_arrow.names, opened.metadata.num_rows, partial(_batches, path, opened))
+    return TableFile(opened.schema_arrow.names, opened.metadata.num_rows, 1, partial(_batches, path, opened))
 
 
 def _batches(path: Path, opened: pq.ParquetFile, columns: Sequence[str], score: str | None) -> Batches:

@@ -16,6 +16,7 @@ from seedbed.core.errors import SeedbedError
 
 GZIP = b"\x1f\x8b"
 SAMPLE = 2**20  # bytes from which delimiter, length of rows and kind of scores are taken
+AGAIN = "copy the file again; if it is damaged there, too, write it anew"
 CODES = pa.dictionary(pa.int32(), pa.string())
 TRUTHS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "1": 1.0, "0": 0.0}
 
@@ -29,11 +30,13 @@ class TableFile:
     Attributes:
         header: the names of the columns.
         rows: their number, estimated where the file does not tell it.
+        first_number: what people call the first row: 2 below a header, else 1.
         batches: the rows of some columns, with the one of scores (or None) as float32.
     """
 
     header: Sequence[str]
     rows: int
+    first_number: int
     batches: Callable[[Sequence[str], str | None], Batches]
 
 
@@ -79,13 +82,13 @@ def explaining_damage(path: Path) -> Iterator[None]:
         raise unreadable(path, f"compressed data that are damaged or cut: {error}") from None
 
 
-def unreadable(path: Path, found: str) -> SeedbedError:
+def unreadable(path: Path, found: str, hint: str = AGAIN) -> SeedbedError:
     """The error of a file that is damaged or no table."""
     return SeedbedError(
         "the file cannot be read as a table",
         where=str(path),
         found=found,
-        hint="copy the file again; if it is damaged there, too, write it anew",
+        hint=hint,
     )
 
 

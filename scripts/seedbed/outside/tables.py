@@ -10,11 +10,9 @@ from seedbed.core.errors import SeedbedError
 from seedbed.outside import memory
 from seedbed.outside.columns import roles
 from seedbed.outside.csv_files import open_csv
-from seedbed.outside.long_table import Column, LongTable
+from seedbed.outside.long_table import Column, LongTable, Part, place_in
 from seedbed.outside.parquet_files import MAGIC, open_parquet
 from seedbed.outside.table_files import CODES, TableFile, first_bytes, unreadable
-
-Files = list[tuple[Path, int]]  # each with its first row
 
 
 def read_tables(
@@ -32,29 +30,29 @@ def read_tables(
             no number; the files have different columns; they are too large for memory.
     """
     chunks: dict[str, list[pa.Array]] = {}
-    files: Files = []
+    parts: list[Part] = []
     taken: dict[str, str] = {}
     rows = 0
     for path in paths:
         table = _open(path)
         own = roles(table.header, columns, metric, str(path))
-        if files:
-            _require_equal(own, path, taken, files[0][0])
+        if parts:
+            _require_equal(own, path, taken, parts[0].path)
         taken = taken or own
         memory.require_room(rows + table.rows, str(path))
-        files.append((path, rows))
+        parts.append(Part(path, rows, table.first_number))
         for batch in table.batches(list(own.values()), own.get("score")):
             for role, name in own.items():
                 chunks.setdefault(role, []).append(batch[name])
             rows += len(batch[own["system"]])
-        if rows == files[-1][1]:
-            raise unreadable(path, "no row below the names of the columns")
+        if rows == parts[-1].first:
+            raise unreadable(path, "no row below the names of the columns", "write the rows into it")
     scored = "score" in taken
     return LongTable(
-        columns={role: _codes(chunks.pop(role), role, files) for role in taken if role != "score"},
-        scores=_scores(chunks["score"], files) if scored else None,
+        columns={role: _codes(chunks.pop(role), role, parts) for role in taken if role != "score"},
+        scores=_scores(chunks["score"], parts) if scored else None,
         metric=(metric or taken["score"]) if scored else "accuracy",
-        files=files,
+        parts=parts,
         taken=taken,
     )
 
@@ -86,7 +84,7 @@ def _require_equal(own: Mapping[str, str], path: Path, taken: Mapping[str, str],
         )
 
 
-def _codes(chunks: list[pa.Array], role: str, files: Files) -> Column:
+def _codes(chunks: list[pa.Array], role: str, parts: Sequence[Part]) -> Column:
     """The chunks of a column with one list of names.
 
     Raises:
@@ -96,11 +94,11 @@ def _codes(chunks: list[pa.Array], role: str, files: Files) -> Column:
     names = whole.chunk(0).dictionary.to_pylist()
     codes = np.concatenate([chunk.indices.fill_null(-1).to_numpy() for chunk in whole.chunks])
     if whole.null_count:
-        raise _bad_cell(f"a cell of the column for {role} is empty", codes < 0, None, files)
+        raise _bad_cell(f"a cell of the column for {role} is empty", codes < 0, None, parts)
     return Column(codes, names)
 
 
-def _scores(chunks: list[pa.Array], files: Files) -> np.ndarray:
+def _scores(chunks: list[pa.Array], parts: Sequence[Part]) -> np.ndarray:
     """The chunks of the scores, (rows,) float32.
 
     Raises:
@@ -110,16 +108,15 @@ def _scores(chunks: list[pa.Array], files: Files) -> np.ndarray:
     wrong = ~np.isfinite(scores)
     if wrong.any():
         found = f"{scores[wrong.argmax()]}, an empty cell or no number"
-        raise _bad_cell("a score is not a finite number", wrong, found, files)
+        raise _bad_cell("a score is not a finite number", wrong, found, parts)
     return scores.astype(np.float32, copy=False)
 
 
-def _bad_cell(what: str, wrong: np.ndarray, found: str | None, files: Files) -> SeedbedError:
-    place = LongTable(columns={}, scores=None, metric="", files=files).place(int(wrong.argmax()))
+def _bad_cell(what: str, wrong: np.ndarray, found: str | None, parts: Sequence[Part]) -> SeedbedError:
     more = f"{wrong.sum() - 1:,} more such rows" if wrong.sum() > 1 else None
     return SeedbedError(
         what,
-        where=f"{place} below the names of the columns",
+        where=place_in(parts, int(wrong.argmax())),
         found="; and ".join(filter(None, (found, more))) or None,
         hint="fill it: an example without an answer may have a class of its own, or the lowest score",
     )

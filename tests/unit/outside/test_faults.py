@@ -41,17 +41,17 @@ def test_the_table_without_a_fault_is_read(tmp_path):
     ("rows", "what", "where", "found"),
     [
         (GOOD[:2], "one system", "t.csv", "a"),
-        ([*GOOD, GOOD[1]], "twice", "row 2, and .*row 5", "example y of a, seed 0"),
+        ([*GOOD, GOOD[1]], "twice", "row 3, and .*row 6", "example y of a, seed 0"),
         (GOOD[:3], "same examples", "b, seed 0", "lacks 1 of 2 examples: y"),
-        ([*GOOD[:3], "b,0,y,,0"], "column for label is empty", "row 4", ""),
-        ([*GOOD[:3], "b,one,y,0,0"], "not an integer", "row 4", "'one'"),
-        ([*GOOD[:3], "b,0.5,y,0,0"], "not an integer", "row 4", "'0.5'"),
-        ([*GOOD[:3], "b,0,y,0,0.0"], "two kinds", "row 1, and .*row 4", "whole number.*decimal number"),
-        ([*GOOD[:3], "b,0,y,0,negative"], "two kinds", "row 1, and .*row 4", "'negative' .word"),
-        ([*GOOD[:3], "b,0,y,1,0"], "label of an example differs", "row 2, and .*row 4", "0 and 1"),
-        ([*GOOD[:3], "b,0,y,0"], "cannot be read", "t.csv", "Row #5: Expected 5 columns, got 4"),
-        (["a,0,x,Yes,Yes", "b,0,x,Yes,yes"], "capital letters", "row 1, and .*row 2", "'Yes' .*'yes'"),
-        (["a,0,x,1.5,1.5", "b,0,x,1.5,2.5"], "measurements", "row 1", "1.5"),
+        ([*GOOD[:3], "b,0,y,,0"], "column for label is empty", "row 5", ""),
+        ([*GOOD[:3], "b,one,y,0,0"], "not an integer", "row 5", "'one'"),
+        ([*GOOD[:3], "b,0.5,y,0,0"], "not an integer", "row 5", "'0.5'"),
+        ([*GOOD[:3], "b,0,y,0,0.0"], "two kinds", "row 2, and .*row 5", "whole number.*decimal number"),
+        ([*GOOD[:3], "b,0,y,0,negative"], "two kinds", "row 2, and .*row 5", "'negative' .word"),
+        ([*GOOD[:3], "b,0,y,1,0"], "label of an example differs", "row 3, and .*row 5", "0 and 1"),
+        ([*GOOD[:3], "b,0,y,0"], "cannot be read", "row 5", "Expected 5 columns, got 4"),
+        (["a,0,x,Yes,Yes", "b,0,x,Yes,yes"], "capital letters", "row 2, and .*row 3", "'Yes' .*'yes'"),
+        (["a,0,x,1.5,1.5", "b,0,x,1.5,2.5"], "measurements", "row 2", "1.5"),
         ([], "cannot be read as a table", "t.csv", "no row"),
     ],
 )
@@ -74,7 +74,8 @@ def test_runs_with_no_example_in_common_are_refused_without_their_table(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("cell", "found"), [("nan", "nan"), ("inf", "inf"), ("", "nan"), ("-inf", "-inf"), ("x", "Row #3")]
+    ("cell", "found"),
+    [("nan", "nan"), ("inf", "inf"), ("", "nan"), ("-inf", "-inf"), ("x", "invalid value 'x'")],
 )
 def test_a_score_is_a_finite_number(tmp_path, cell, found):
     assert found in fault(tmp_path / "t.csv", table("a,0,1", f"b,0,{cell}", header=SCORED)).found
@@ -84,7 +85,7 @@ def test_a_score_is_a_finite_number(tmp_path, cell, found):
 def test_a_score_is_within_its_bounds(tmp_path, name, bounds):
     rows = table("a,0,1", "b,0,1.5", header=f"system,example,{name}")
     error = fault(tmp_path / "t.csv", rows, metric=name, bounds=bounds)
-    assert "row 2" in error.where
+    assert error.where.endswith("row 3")
     assert error.found == "1.5"
 
 
@@ -103,6 +104,7 @@ def test_a_cluster_is_of_its_example(tmp_path):
         ("system,example,acc,f1", {}, "several columns may be the score", "score=acc"),
         ("system,example,score", {"columns": {"score": "scor"}}, "no column 'scor'", "did you mean 'score'"),
         ("system,example,score", {"columns": {"modle": "system"}}, "unknown role", "the roles are"),
+        (SCORED, {"columns": {"system": "system", "dataset": "system"}}, "two roles", "another column"),
         ("system,example,label,prediction", {"metric": "f1"}, "no column 'f1'", "score=NAME"),
         ("system,example,loss", {"metric": "loss"}, "less is better", "negative"),
         ("system,example,example", {}, "same name", "a name of its own"),
@@ -127,6 +129,8 @@ def test_files_of_one_table_have_the_same_columns(tmp_path):
     ("content", "what", "found"),
     [
         (b"", "cannot be read", "an empty file"),
+        (b"\nsystem,example,score\n", "cannot be read", "a blank first line"),
+        ("system,example,score\n".encode("utf-16"), "cannot be read", "text in UTF-16"),
         (table(*GOOD).encode()[:-1] + b"\xe9\n", "not in UTF-8", r"\\xe9"),
         (gzip.compress(table(*GOOD * 50).encode())[:-20], "cannot be read", "damaged or cut"),
         (b"PAR1" + bytes(100), "cannot be read", "Parquet that is damaged or cut"),

@@ -17,7 +17,7 @@ from seedbed.core.errors import SeedbedError
 from seedbed.outside.arrange import arrange
 from seedbed.outside.by_seed import chosen_metric
 from seedbed.outside.json_files import first_object, json_lines, json_object
-from seedbed.outside.long_table import LongTable, column_of
+from seedbed.outside.long_table import LongTable, Part, column_of
 from seedbed.outside.results import Results
 from seedbed.outside.wanted import Wanted
 
@@ -89,10 +89,10 @@ def _task(path: Path) -> str:
 
 def _table(task: str, files: Sequence[Path], metric: str | None) -> LongTable:
     samples: list[Sample] = []
-    firsts = []
+    parts = []
     measure = None
     for path in files:
-        firsts.append((path, len(samples)))
+        parts.append(Part(path, len(samples), 1))
         system, seed, harmful = _run(path, task)
         for line, record in json_lines(path):
             place = f"{path}, line {line}"
@@ -120,8 +120,8 @@ def _table(task: str, files: Sequence[Path], metric: str | None) -> LongTable:
         },
         scores=np.array(scores, np.float32),
         metric=measure.metric,
-        files=firsts,
-        unit="sample",
+        parts=parts,
+        unit="sample" if measure.filter == NO_FILTER else f"sample of {measure.filter},",
         format="lm-eval",
         notes=(ONE_SEED, *filtered),
     )

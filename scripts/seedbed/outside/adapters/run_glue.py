@@ -16,7 +16,7 @@ from seedbed.outside.arrange import arrange
 from seedbed.outside.by_seed import Value, chosen_metric, number, results_of
 from seedbed.outside.columns import NAMES
 from seedbed.outside.json_files import json_object
-from seedbed.outside.long_table import LongTable, column_of
+from seedbed.outside.long_table import LongTable, Part, column_of
 from seedbed.outside.metrics import plain
 from seedbed.outside.results import Results
 from seedbed.outside.tables import read_texts
@@ -123,12 +123,12 @@ def _by_pattern(folder: Path, path: str, pattern: str) -> Run:
 def _table(runs: Sequence[Run], labels: Path, dataset: str | None) -> LongTable:
     known = _labels(labels)
     rows: list[tuple[str, ...]] = []
-    files = []
+    parts = []
     for run in runs:
         for path, task in _prediction_files(run.folder):
             name = run.dataset or task
             if dataset in (None, name) or not name:
-                files.append((path, len(rows)))
+                parts.append(Part(path, len(rows), 2))
                 rows += [
                     (run.system, str(run.seed), *cells, name) for cells in _labelled(path, known, labels)
                 ]
@@ -137,7 +137,7 @@ def _table(runs: Sequence[Run], labels: Path, dataset: str | None) -> LongTable:
     columns = dict(zip(roles, map(column_of, zip(*rows, strict=True)), strict=True))
     if columns["dataset"].names == [""]:
         del columns["dataset"]
-    return LongTable(columns=columns, scores=None, metric="accuracy", files=files, format="run_glue")
+    return LongTable(columns=columns, scores=None, metric="accuracy", parts=parts, format="run_glue")
 
 
 def _labelled(path: Path, known: Mapping[str, str], labels: Path) -> Iterator[tuple[str, str, str]]:
