@@ -14,6 +14,8 @@ from seedbed.outside.metrics import bounds_of, outside_bounds, require_more_is_b
 from seedbed.outside.results import Results
 from seedbed.outside.wanted import Wanted
 
+NO_METRIC = "let the program evaluate this system again, or leave it out"
+
 
 @dataclass(frozen=True)
 class Value:
@@ -156,10 +158,10 @@ def chosen_metric(wanted: str | None, there: Sequence[str], default: str | None,
     metric = wanted or default
     if metric in there and metric is not None:
         return metric
-    what = f"there is no metric {wanted!r}" if wanted else "there are several metrics"
+    what = "there are several metrics" if there else "there is no metric that is known"
     raise SeedbedError(
-        what,
+        f"there is no metric {wanted!r}" if wanted else what,
         where=place,
-        found=", ".join(there) or "no metric at all",
-        hint=f"{spelling.nearest(wanted or '', there) if wanted else ''}choose one of them as metric",
+        found=", ".join(there) or None,
+        hint=f"{spelling.nearest(wanted or '', there)}name one of them as metric" if there else NO_METRIC,
     )

@@ -41,10 +41,10 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def first_object(path: Path) -> dict[str, Any] | None:
-    """The object in the first line, or in the whole file; None if it has none."""
+    """The object in the first line that is not blank, or in the whole file; None if it has none."""
     try:
         with open(path, encoding="utf-8") as stream:
-            line = stream.readline()
+            line = next((line for line in stream if line.strip()), "")
             for text in (line, line + stream.read() if path.suffix == ".json" else ""):
                 try:
                     found = json.loads(text)

@@ -262,7 +262,13 @@ def test_a_run_of_run_glue_without_metrics(glue):
 
 
 def old_record(model: str, raw: list[dict], **changes) -> dict:
-    total = {"test_mcc": 40.0, "test_mcc_se": 1.0}
+    total = {
+        "test_mcc": 40.0,
+        "test_mcc_se": 1.0,
+        "test_macro_f1": 60.0,
+        "test_em": 40.0,
+        "num_failed_instances": 0.0,
+    }
     return {
         "dataset": "angry-tweets",
         "task": "sent",
@@ -281,11 +287,8 @@ def new_record(model: str, raw: list[dict], **details) -> dict:
             "additional_details": {"dataset": "angry-tweets", "raw_results": json.dumps(raw), **details},
         },
         "evaluation_results": [
-            {
-                "evaluation_name": "test_mcc",
-                "source_data": {"dataset_name": "angry-tweets"},
-                "score_details": {},
-            }
+            {"evaluation_name": name, "source_data": {"dataset_name": "angry-tweets"}, "score_details": {}}
+            for name in ("test_mcc", "test_macro_f1")
         ],
     }
 
@@ -312,11 +315,12 @@ def test_records_of_euroeval(tmp_path, record, metric):
 
 
 def test_older_records_of_euroeval_have_a_list_by_split(tmp_path):
-    records = [old_record(model, RAW) for model in ("one", "two")]
-    for record in records:
-        record["results"]["raw"] = {"test": record["results"]["raw"]}
-    path = write_lines(tmp_path / "results.jsonl", records)
-    assert read_results(path)[0].values["two"].tolist() == [0.4, 0.45]
+    raw = {"test": [{"loss": 2.0, "mcc": 0.4}, {"loss": 3.0, "mcc": 0.45}]}
+    path = write_lines(tmp_path / "results.jsonl", [old_record(model, raw) for model in ("one", "two")])
+    path.write_text("\n" + path.read_text(encoding="utf-8").strip(), encoding="utf-8")  # as they wrote it
+    (results,) = read_results(path)
+    assert results.metric == "mcc"  # the first one of total, not of raw
+    assert results.values["two"].tolist() == [0.4, 0.45]
 
 
 def test_ways_of_evaluation_of_euroeval_are_systems_of_their_own(tmp_path):
@@ -333,6 +337,7 @@ def test_ways_of_evaluation_of_euroeval_are_systems_of_their_own(tmp_path):
         ([old_record("one", RAW), old_record("two", [{"test_mcc": 40.0}])], "out of its bounds", 2),
         ([old_record("one", RAW), old_record("two", [])], "without scores by iteration", 2),
         ([old_record("one", RAW), old_record("two", [{"test_em": 0.4}])], "different metrics", 2),
+        ([old_record("one", RAW), old_record("two", [{"test_cer": 0.4}])], "no metric that is known", 2),
     ],
 )
 def test_faults_of_euroeval(tmp_path, records, what, line):

@@ -1,8 +1,9 @@
 """EuroEval's euroeval_benchmark_results.jsonl: a line for each model and dataset.
 
-Older versions write dataset, model and results, with results.raw a list of scores by iteration, or a mapping
-with such a list as `test`. Newer ones write the schema Every Eval Ever, with the same list as JSON text in
-eval_library.additional_details.raw_results.
+Older versions write dataset, model and results: results.raw is a list of scores by iteration, or a mapping
+with such a list as `test`; results.total has the metrics, the main one first. Newer ones write the schema
+Every Eval Ever, with the same list as JSON text in eval_library.additional_details.raw_results, and the
+metrics as evaluation_results.
 Source: src/euroeval/eee_utils.py and src/euroeval/scores.py.
 """
 
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 from seedbed.core.errors import SeedbedError
 from seedbed.outside.by_seed import Value, chosen_metric, number, results_of
 from seedbed.outside.json_files import first_object, json_lines
+from seedbed.outside.metrics import plain
 from seedbed.outside.results import Results
 from seedbed.outside.wanted import Wanted
 
@@ -28,13 +30,15 @@ class Record(NamedTuple):
     """One line: what a model scored on a dataset.
 
     Attributes:
-        raw: by iteration, values by metric.
+        raw: by iteration, values by metric (mcc or test_mcc).
+        metrics: their names without test_, the main one first.
         variant: how the model was evaluated, where that differs from EuroEval's default.
     """
 
     dataset: str
     model: str
     raw: Sequence[Mapping[str, Any]]
+    metrics: Sequence[str]
     variant: str
     place: str
 
@@ -82,10 +86,12 @@ def _record(content: Mapping[str, Any], place: str) -> Record:
             evaluations = content["evaluation_results"]
             dataset = evaluations[0]["source_data"]["dataset_name"] if evaluations else details["dataset"]
             model, raw = content["model_info"]["name"], json.loads(details["raw_results"])
+            metrics = [evaluation["evaluation_name"] for evaluation in evaluations]
         else:
             details, dataset, model = content, content["dataset"], content["model"]
             raw = content["results"]["raw"]
             raw = raw["test"] if isinstance(raw, dict) else raw
+            metrics = [name for name in content["results"].get("total", raw[0]) if not name.endswith("_se")]
         if not raw or not all(isinstance(scores, dict) for scores in raw):
             raise ValueError("no list of scores")
     except (KeyError, IndexError, TypeError, ValueError) as error:
@@ -95,7 +101,9 @@ def _record(content: Mapping[str, Any], place: str) -> Record:
             found=f"{type(error).__name__}: {error}",
             hint="let EuroEval evaluate this model again, or delete the line",
         ) from None
-    return Record(str(dataset), str(model), raw, _variant(details), place)
+    scored = {plain(name) for name, value in raw[0].items() if isinstance(value, (int, float))}
+    names = [plain(name) for name in metrics if plain(name) in scored]
+    return Record(str(dataset), str(model), raw, names, _variant(details), place)
 
 
 def _variant(details: Mapping[str, Any]) -> str:
@@ -105,18 +113,10 @@ def _variant(details: Mapping[str, Any]) -> str:
 
 
 def _values(record: Record, system: str, wanted: str | None) -> list[Value]:
-    there = [key for key, value in record.raw[0].items() if isinstance(value, (int, float))]
-    named = wanted if wanted in there or not wanted else f"test_{wanted}"
-    metric = chosen_metric(named, there, there[0] if there else None, record.place)
-    shown = metric.removeprefix("test_")
+    default = record.metrics[0] if record.metrics else None
+    metric = chosen_metric(wanted and plain(wanted), record.metrics, default, record.place)
+    values = [{plain(name): value for name, value in scores.items()}.get(metric) for scores in record.raw]
     return [
-        Value(
-            record.dataset,
-            system,
-            seed,
-            shown,
-            number(scores.get(metric), metric, record.place),
-            record.place,
-        )
-        for seed, scores in enumerate(record.raw)
+        Value(record.dataset, system, seed, metric, number(value, metric, record.place), record.place)
+        for seed, value in enumerate(values)
     ]

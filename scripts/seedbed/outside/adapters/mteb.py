@@ -17,7 +17,7 @@ from seedbed.outside.results import Results
 from seedbed.outside.wanted import Wanted
 
 META = "model_meta.json"
-SPLITS = ("test", "validation", "dev")  # the first one that is there
+SPLITS = ("test", "validation", "dev", "train")  # the first one that is there; some tasks have the last alone
 ONE_SUBSET = "default"  # its name where a task has no subsets
 MAIN = "main_score"
 EXPERIMENTS = (
@@ -58,7 +58,7 @@ def _values(path: Path, metric: str | None) -> list[Value]:
     split = next((name for name in SPLITS if isinstance(by_split.get(name), list)), None)
     if split is None or not all(isinstance(entry, dict) for entry in by_split[split]):
         raise SeedbedError(
-            "a result of MTEB without scores of a test or validation set",
+            "a result of MTEB without scores by split",
             where=f"{path}, scores",
             found=", ".join(by_split or record),
             hint="evaluate with MTEB 1.11 or later, which writes scores by split",
