@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.outside.classes import numbered, require_one_way
 from seedbed.outside.long_table import Column, LongTable
 from seedbed.outside.metrics import bounds_of, outside_bounds, require_more_is_better
 from seedbed.outside.results import Results
+from seedbed.outside.wanted import require_known
 
 SHOWN = 3  # examples that an error names
 
@@ -46,23 +46,14 @@ def arrange(
     if "dataset" not in table.columns:
         return [_arrange(table, np.arange(len(table.columns["system"].codes)), dataset or "", bounds)]
     column = table.columns["dataset"].at(np.arange(len(table.columns["dataset"].codes)))
-    wanted = column.names if dataset is None else [_known(dataset, column.names, table)]
+    if dataset is not None:
+        require_known(dataset, column.names, str(table.parts[0].path))
+    wanted = column.names if dataset is None else [dataset]
     # one sort instead of a scan for each dataset
     order = np.argsort(column.codes, kind="stable")
     ends = np.cumsum(np.bincount(column.codes, minlength=len(column.names)))
     rows = dict(zip(column.names, np.split(order, ends[:-1]), strict=True))
     return [_arrange(table, rows[name], name, bounds) for name in wanted]
-
-
-def _known(dataset: str, names: Sequence[str], table: LongTable) -> str:
-    if dataset in names:
-        return dataset
-    raise SeedbedError(
-        f"the results have no dataset {dataset!r}",
-        where=str(table.parts[0].path),
-        found=f"the datasets {', '.join(names)}",
-        hint=f"{spelling.nearest(dataset, names)}choose one of them",
-    )
 
 
 def _arrange(table: LongTable, rows: np.ndarray, dataset: str, bounds: tuple[float, float] | None) -> Results:

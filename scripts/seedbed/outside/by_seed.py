@@ -12,7 +12,7 @@ from seedbed.core.errors import SeedbedError
 from seedbed.outside.arrange import require_two, seed_notes
 from seedbed.outside.metrics import bounds_of, outside_bounds, require_more_is_better
 from seedbed.outside.results import Results
-from seedbed.outside.wanted import Wanted
+from seedbed.outside.wanted import Wanted, require_known
 
 NO_METRIC = "let the program evaluate this system again, or leave it out"
 
@@ -53,13 +53,7 @@ def results_of(
     for value in values:
         of_dataset.setdefault(value.dataset, []).append(value)
     if wanted.dataset is not None:
-        if wanted.dataset not in of_dataset:
-            raise SeedbedError(
-                f"the results have no dataset {wanted.dataset!r}",
-                where=", ".join(map(str, files[:3])),
-                found=f"the datasets {', '.join(of_dataset)}",
-                hint=f"{spelling.nearest(wanted.dataset, of_dataset)}choose one of them",
-            )
+        require_known(wanted.dataset, of_dataset, str(files[0]))
         of_dataset = {wanted.dataset: of_dataset[wanted.dataset]}
     return [_of_dataset(name, own, wanted.bounds, files, program, notes) for name, own in of_dataset.items()]
 

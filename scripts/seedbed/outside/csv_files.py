@@ -49,9 +49,7 @@ def _header(path: Path, sample: bytes) -> tuple[list[str], str]:
     """The names of the columns, and the delimiter that gives most of them."""
     line = sample.removeprefix(BOM).splitlines()[0]
     if b"\0" in line:
-        raise unreadable(
-            path, "no text: a spreadsheet, an archive, or text in UTF-16; save it as CSV in UTF-8"
-        )
+        raise unreadable(path, "a spreadsheet, an archive, or text in UTF-16", "save it as CSV in UTF-8")
     if not line.strip():
         raise unreadable(path, "a blank first line", "begin the file with the names of its columns")
     try:

@@ -141,11 +141,11 @@ def _require_options_of(
 ) -> None:
     """Refuse an option that the format would ignore."""
     own = {"columns": ("table", columns), "labels": ("run_glue", labels), "folders": ("run_glue", folders)}
-    for option, (format, value) in own.items():
-        if value and name != format:
+    for option, (owner, value) in own.items():
+        if value and name != owner:
             raise SeedbedError(
-                f"{option} is an option of {format} alone",
+                f"{option} is an option of {owner} alone",
                 where=option,
                 found=f"results of {name}",
-                hint=f"leave {option} out, or set format to {format}",
+                hint=f"leave {option} out, or set format to {owner}",
             )

@@ -1,8 +1,11 @@
 """What a user asks of results from outside."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from seedbed.core import spelling
+from seedbed.core.errors import SeedbedError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,3 +27,24 @@ class Wanted:
     bounds: tuple[float, float] | None = None
     labels: Path | None = None
     folders: str | None = None
+
+
+def require_known(dataset: str, names: Iterable[str], where: str) -> None:
+    """Refuse a dataset that the results do not have.
+
+    Args:
+        dataset: what a user names.
+        names: the datasets of the results.
+        where: their file, for the error.
+
+    Raises:
+        SeedbedError: it is none of them.
+    """
+    known = list(names)
+    if dataset not in known:
+        raise SeedbedError(
+            f"the results have no dataset {dataset!r}",
+            where=where,
+            found=f"the datasets {', '.join(known)}",
+            hint=f"{spelling.nearest(dataset, known)}choose one of them",
+        )

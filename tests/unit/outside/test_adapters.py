@@ -103,6 +103,9 @@ def test_tasks_of_lm_eval_are_apart(tmp_path):
         "hellaswag": 3,
     }
     assert [one.dataset for one in read_results(tmp_path, dataset="hellaswag")] == ["hellaswag"]
+    with pytest.raises(SeedbedError, match="did you mean 'hellaswag'") as caught:
+        read_results(tmp_path, dataset="helaswag")
+    assert caught.value.found == "the datasets arc_easy, hellaswag"
 
 
 def test_of_several_filters_of_lm_eval_one_is_chosen(tmp_path):

@@ -19,15 +19,12 @@ from seedbed.outside.by_seed import chosen_metric
 from seedbed.outside.json_files import first_object, json_lines, json_object
 from seedbed.outside.long_table import LongTable, Part, column_of
 from seedbed.outside.results import Results
-from seedbed.outside.wanted import Wanted
+from seedbed.outside.wanted import Wanted, require_known
 
 NAME = re.compile(r"samples_(?P<task>.+?)(_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+))?\.jsonl")
 USUAL = ("acc", "exact_match")  # the metric that is taken if a task has several, in this order
 NO_FILTER = "none"  # its name where answers are taken as they are
-# keys of a sample that are no metrics, for versions that do not list them
-NO_METRICS = frozenset(
-    {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"}
-)
+NO_METRICS = ("doc_id", "target")  # keys with numbers that are no metrics, for versions that list none
 ONE_SEED = "lm-evaluation-harness: seed is fewshot_seed of results_DATE.json (0 without that file)."
 
 
@@ -74,7 +71,8 @@ def read(paths: Sequence[Path], wanted: Wanted) -> list[Results]:
     tasks: dict[str, list[Path]] = {}
     for path in paths:
         tasks.setdefault(_task(path), []).append(path)
-    if wanted.dataset in tasks:
+    if wanted.dataset is not None:
+        require_known(wanted.dataset, tasks, str(paths[0]))
         tasks = {wanted.dataset: tasks[wanted.dataset]}
     results = []
     for task, files in tasks.items():
@@ -155,7 +153,7 @@ def _measure(record: Mapping[str, Any], wanted: str | None, place: str) -> Measu
 
 
 def _is_metric(key: str, value: Any) -> bool:
-    return isinstance(value, (int, float)) and key not in NO_METRICS and not key.endswith("_hash")
+    return isinstance(value, (int, float)) and key not in NO_METRICS
 
 
 def _is_of(measure: Measure, record: Mapping[str, Any], place: str) -> bool:
