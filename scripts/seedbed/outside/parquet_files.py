@@ -47,7 +47,9 @@ def _as_codes(array: pa.Array, name: str, path: Path) -> pa.DictionaryArray:
     if pa.types.is_floating(array.type):
         array = pc.if_else(pc.is_nan(array), None, array)
     coded = array.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(coded.indices, coded.dictionary.cast(pa.string()))
+    names = coded.dictionary.cast(pa.string())
+    names.validate(full=True)  # a damaged file may have bytes that are not UTF-8
+    return pa.DictionaryArray.from_arrays(coded.indices, names)
 
 
 def _as_scores(array: pa.Array, name: str, path: Path) -> pa.Array:

@@ -426,3 +426,56 @@ def test_files_of_two_formats_are_refused(tmp_path):
 def test_json_of_no_known_program_is_refused(tmp_path):
     with pytest.raises(SeedbedError, match="no known program"):
         read_results(write_json(tmp_path / "other.json", {"accuracy": 0.5}))
+
+
+# --- records of another shape than the program writes ---
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("doc_id", "0"), ("metrics", {"acc": 1}), ("filter", 1), ("doc_hash", 5), ("doc_id", None)],
+)
+def test_a_sample_of_another_shape(tmp_path, key, value):
+    write_model(tmp_path / "one", "mrpc", [1.0])
+    path = write_lines(tmp_path / "two" / "samples_mrpc.jsonl", [sample(0, {"acc": 1.0}) | {key: value}])
+    with pytest.raises(SeedbedError, match=f"no {key} of the type") as caught:
+        read_results([path, tmp_path / "one"])
+    assert caught.value.where == f"{path}, line 1"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("config", []), ("model_name", 3), ("higher_is_better", {"mrpc": True})]
+)
+def test_results_of_lm_eval_of_another_shape(tmp_path, key, value):
+    folder = write_model(tmp_path / "one", "mrpc", [1.0]).parent
+    path = folder / f"results_{DATE}.json"
+    write_json(path, json.loads(path.read_text(encoding="utf-8")) | {key: value})
+    with pytest.raises(SeedbedError, match="of the type") as caught:
+        read_results(tmp_path)
+    assert caught.value.where == str(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("dataset", 1),
+        ("model", None),
+        ("results", {"raw": 3}),
+        ("results", {"raw": {"val": []}}),
+        ("results", []),
+    ],
+)
+def test_a_record_of_euroeval_of_another_shape(tmp_path, key, value):
+    path = write_lines(tmp_path / "r.jsonl", [old_record("one", RAW), old_record("two", RAW) | {key: value}])
+    with pytest.raises(SeedbedError, match="of the type") as caught:
+        read_results(path)
+    assert caught.value.where == f"{path}, line 2"
+
+
+def test_a_task_of_mteb_of_another_shape(tmp_path):
+    path = write_task(tmp_path, "one", "STS22", entry(0.3) | {"main_score": "high"})
+    with pytest.raises(SeedbedError, match="main_score is no number"):
+        read_results(path)
+    write_json(path, {"task_name": ["STS22"], "scores": {"test": [entry(0.3)]}})
+    with pytest.raises(SeedbedError, match="no task_name of the type"):
+        read_results(path)

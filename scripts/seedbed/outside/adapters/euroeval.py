@@ -7,14 +7,13 @@ metrics as evaluation_results.
 Source: src/euroeval/eee_utils.py and src/euroeval/scores.py.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from seedbed.core.errors import SeedbedError
 from seedbed.outside.by_seed import Value, chosen_metric, number, results_of
-from seedbed.outside.json_files import first_object, json_lines
+from seedbed.outside.json_files import field, first_object, json_lines, objects, parsed
 from seedbed.outside.metrics import plain
 from seedbed.outside.results import Results
 from seedbed.outside.wanted import Wanted
@@ -24,21 +23,23 @@ NOTE = (
     "EuroEval: a seed is an iteration, which draws its own bootstrap sample of the test set and its own "
     "training or few-shot examples, so that the spread over seeds has the chance of all three in it."
 )
+# dataset, model, metrics, values by iteration, and the options of the evaluation
+Shape = tuple[str, str, Sequence[str], Sequence[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class Record(NamedTuple):
     """One line: what a model scored on a dataset.
 
     Attributes:
-        raw: by iteration, values by metric (mcc or test_mcc).
-        metrics: their names without test_, the main one first.
+        metrics: their names, without test_ before them, the main one first.
+        raw: by iteration, values by metric.
         variant: how the model was evaluated, where that differs from EuroEval's default.
     """
 
     dataset: str
     model: str
-    raw: Sequence[Mapping[str, Any]]
     metrics: Sequence[str]
+    raw: Sequence[Mapping[str, Any]]
     variant: str
     place: str
 
@@ -51,10 +52,10 @@ def files_of(folder: Path) -> list[Path]:
 def fits(path: Path) -> bool:
     """Whether a file has EuroEval's records."""
     record = first_object(path) or {}
-    library = record.get("eval_library")
-    return (isinstance(library, dict) and library.get("name") == "euroeval") or (
-        {"dataset", "model"} <= record.keys() and "raw" in (record.get("results") or {})
-    )
+    library, results = record.get("eval_library"), record.get("results")
+    if isinstance(library, dict):
+        return library.get("name") == "euroeval"
+    return {"dataset", "model"} <= record.keys() and isinstance(results, dict) and "raw" in results
 
 
 def read(paths: Sequence[Path], wanted: Wanted) -> list[Results]:
@@ -80,30 +81,36 @@ def read(paths: Sequence[Path], wanted: Wanted) -> list[Results]:
 
 
 def _record(content: Mapping[str, Any], place: str) -> Record:
-    try:
-        if "eval_library" in content:
-            details = content["eval_library"]["additional_details"]
-            evaluations = content["evaluation_results"]
-            dataset = evaluations[0]["source_data"]["dataset_name"] if evaluations else details["dataset"]
-            model, raw = content["model_info"]["name"], json.loads(details["raw_results"])
-            metrics = [evaluation["evaluation_name"] for evaluation in evaluations]
-        else:
-            details, dataset, model = content, content["dataset"], content["model"]
-            raw = content["results"]["raw"]
-            raw = raw["test"] if isinstance(raw, dict) else raw
-            metrics = [name for name in content["results"].get("total", raw[0]) if not name.endswith("_se")]
-        if not raw or not all(isinstance(scores, dict) for scores in raw):
-            raise ValueError("no list of scores")
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+    dataset, model, metrics, raw, details = (_newer if "eval_library" in content else _older)(content, place)
+    if not raw:
         raise SeedbedError(
             "a record of EuroEval without scores by iteration",
             where=place,
-            found=f"{type(error).__name__}: {error}",
+            found=f"{model} on {dataset}",
             hint="let EuroEval evaluate this model again, or delete the line",
-        ) from None
-    scored = {plain(name) for name, value in raw[0].items() if isinstance(value, (int, float))}
-    names = [plain(name) for name in metrics if plain(name) in scored]
-    return Record(str(dataset), str(model), raw, names, _variant(details), place)
+        )
+    by_name = [{plain(name): value for name, value in scores.items()} for scores in raw]
+    scored = [plain(name) for name in metrics if isinstance(by_name[0].get(plain(name)), (int, float))]
+    return Record(dataset, model, scored, by_name, _variant(details), place)
+
+
+def _newer(content: Mapping[str, Any], place: str) -> Shape:
+    details = field(field(content, "eval_library", dict, place), "additional_details", dict, place)
+    evaluations = objects(content, "evaluation_results", place)
+    metrics = [field(evaluation, "evaluation_name", str, place) for evaluation in evaluations]
+    named = [field(evaluation, "source_data", dict, place) for evaluation in evaluations[:1]]
+    dataset = field(named[0], "dataset_name", str, place) if named else field(details, "dataset", str, place)
+    model = field(field(content, "model_info", dict, place), "name", str, place)
+    raw = parsed(field(details, "raw_results", str, place), f"{place}, raw_results")
+    return dataset, model, metrics, objects({"raw_results": raw}, "raw_results", place), details
+
+
+def _older(content: Mapping[str, Any], place: str) -> Shape:
+    results = field(content, "results", dict, place)
+    by_split = results.get("raw")
+    raw = objects(by_split, "test", place) if isinstance(by_split, dict) else objects(results, "raw", place)
+    metrics = list(field(results, "total", dict, place, raw[0] if raw else {}))
+    return field(content, "dataset", str, place), field(content, "model", str, place), metrics, raw, content
 
 
 def _variant(details: Mapping[str, Any]) -> str:
@@ -115,8 +122,14 @@ def _variant(details: Mapping[str, Any]) -> str:
 def _values(record: Record, system: str, wanted: str | None) -> list[Value]:
     default = record.metrics[0] if record.metrics else None
     metric = chosen_metric(wanted and plain(wanted), record.metrics, default, record.place)
-    values = [{plain(name): value for name, value in scores.items()}.get(metric) for scores in record.raw]
     return [
-        Value(record.dataset, system, seed, metric, number(value, metric, record.place), record.place)
-        for seed, value in enumerate(values)
+        Value(
+            record.dataset,
+            system,
+            seed,
+            metric,
+            number(scores.get(metric), metric, record.place),
+            record.place,
+        )
+        for seed, scores in enumerate(record.raw)
     ]

@@ -16,7 +16,7 @@ import numpy as np
 from seedbed.core.errors import SeedbedError
 from seedbed.outside.arrange import arrange
 from seedbed.outside.by_seed import chosen_metric
-from seedbed.outside.json_files import first_object, json_lines, json_object
+from seedbed.outside.json_files import field, first_object, json_lines, json_object
 from seedbed.outside.long_table import LongTable, Part, column_of
 from seedbed.outside.results import Results
 from seedbed.outside.wanted import Wanted, require_known
@@ -37,13 +37,13 @@ class Measure(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """A line: what a model scored on a document; `document` is its hash."""
+    """A line: what a model scored on a document; `document` is its hash, or empty."""
 
     system: str
     seed: str
     example: str
     score: float
-    document: str | None
+    document: str
     place: str
 
 
@@ -131,13 +131,12 @@ def _run(path: Path, task: str) -> tuple[str, int, Sequence[str]]:
     beside = path.with_name(f"results_{named['date']}.json") if named and named["date"] else None
     if beside is None or not beside.exists():
         return path.parent.name, 0, ()
-    results = json_object(beside)
-    config = results.get("config") or {}
-    seed = config.get("fewshot_seed", config.get("random_seed"))
-    better = (results.get("higher_is_better") or {}).get(task) or {}
+    results, where = json_object(beside), str(beside)
+    config = field(results, "config", dict, where, {})
+    better = field(field(results, "higher_is_better", dict, where, {}), task, dict, where, {})
     return (
-        results.get("model_name") or path.parent.name,
-        seed if isinstance(seed, int) else 0,
+        field(results, "model_name", str, where, path.parent.name),
+        field(config, "fewshot_seed", int, where, field(config, "random_seed", int, where, 0)),
         [metric for metric, higher in better.items() if higher is False],
     )
 
@@ -145,11 +144,12 @@ def _run(path: Path, task: str) -> tuple[str, int, Sequence[str]]:
 def _measure(record: Mapping[str, Any], wanted: str | None, place: str) -> Measure:
     """The metric and filter that a user names as METRIC or METRIC,FILTER; else a usual metric."""
     name, _, filtered = (wanted or "").partition(",")
-    there = record.get("metrics") or [key for key in record if _is_metric(key, record[key])]
+    numbers = [key for key, value in record.items() if _is_metric(key, value)]
+    there = [str(metric) for metric in field(record, "metrics", list, place, numbers)]
     usual = [metric for metric in USUAL if metric in there]
     default = usual[0] if usual else there[0] if len(there) == 1 else None
     metric = chosen_metric(name, there, default, place)
-    return Measure(metric, filtered or record.get("filter", NO_FILTER), bool(filtered))
+    return Measure(metric, filtered or _filter_of(record, place), bool(filtered))
 
 
 def _is_metric(key: str, value: Any) -> bool:
@@ -158,7 +158,7 @@ def _is_metric(key: str, value: Any) -> bool:
 
 def _is_of(measure: Measure, record: Mapping[str, Any], place: str) -> bool:
     """Whether a sample has the filter; another one is refused, unless the user chose between them."""
-    other = record.get("filter", NO_FILTER)
+    other = _filter_of(record, place)
     if other == measure.filter or measure.chosen:
         return other == measure.filter
     raise SeedbedError(
@@ -169,16 +169,21 @@ def _is_of(measure: Measure, record: Mapping[str, Any], place: str) -> bool:
     )
 
 
+def _filter_of(record: Mapping[str, Any], place: str) -> str:
+    return field(record, "filter", str, place, NO_FILTER)
+
+
 def _sample(record: Mapping[str, Any], system: str, seed: int, metric: str, place: str) -> Sample:
     value = record.get(metric)
-    if not isinstance(value, (int, float)) or not np.isfinite(value) or "doc_id" not in record:
+    if not isinstance(value, (int, float)) or not np.isfinite(value):
         raise SeedbedError(
-            "a sample has no doc_id, or no number for the metric",
+            "a sample has no number for the metric",
             where=place,
             found=f"{metric}: {str(value)[:100]}",
             hint="choose a metric with a number for each document, such as acc or exact_match",
         )
-    return Sample(system, str(seed), str(record["doc_id"]), value, record.get("doc_hash"), place)
+    document = field(record, "doc_id", int, place)
+    return Sample(system, str(seed), str(document), value, field(record, "doc_hash", str, place, ""), place)
 
 
 def _require_not_harmful(metric: str, harmful: Sequence[str], place: str) -> None:
@@ -195,7 +200,7 @@ def _require_same_documents(samples: Sequence[Sample]) -> None:
     known: dict[str, str] = {}
     for sample in samples:
         own = sample.document
-        if own is not None and known.setdefault(sample.example, own) != own:
+        if own and known.setdefault(sample.example, own) != own:
             raise SeedbedError(
                 "one doc_id stands for two documents",
                 where=sample.place,

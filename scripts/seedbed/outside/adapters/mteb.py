@@ -12,7 +12,7 @@ from typing import Any
 
 from seedbed.core.errors import SeedbedError
 from seedbed.outside.by_seed import Value, number, results_of
-from seedbed.outside.json_files import first_object, json_object
+from seedbed.outside.json_files import field, first_object, json_object, objects
 from seedbed.outside.results import Results
 from seedbed.outside.wanted import Wanted
 
@@ -52,22 +52,21 @@ def read(paths: Sequence[Path], wanted: Wanted) -> list[Results]:
 
 
 def _values(path: Path, metric: str | None) -> list[Value]:
-    record = json_object(path)
-    scores = record.get("scores")
-    by_split = scores if isinstance(scores, dict) else {}
-    split = next((name for name in SPLITS if isinstance(by_split.get(name), list)), None)
-    if split is None or not all(isinstance(entry, dict) for entry in by_split[split]):
+    record, where = json_object(path), str(path)
+    by_split = field(record, "scores", dict, where, {})
+    split = next((name for name in SPLITS if name in by_split), None)
+    if split is None:
         raise SeedbedError(
             "a result of MTEB without scores by split",
-            where=f"{path}, scores",
+            where=where,
             found=", ".join(by_split or record),
             hint="evaluate with MTEB 1.11 or later, which writes scores by split",
         )
     system = _model(path)
     values = []
-    for entry in by_split[split]:
-        subset = entry.get("hf_subset", ONE_SUBSET)
-        dataset = record["task_name"] + ("" if subset == ONE_SUBSET else f" ({subset})")
+    for entry in objects(by_split, split, where):
+        subset = field(entry, "hf_subset", str, where, ONE_SUBSET)
+        dataset = field(record, "task_name", str, where) + ("" if subset == ONE_SUBSET else f" ({subset})")
         place = f"{path}, scores.{split}, {subset}"
         name, found = _of_entry(entry, metric, place)
         values += [Value(dataset, system, seed, name, value, place) for seed, value in enumerate(found)]
@@ -76,15 +75,14 @@ def _values(path: Path, metric: str | None) -> list[Value]:
 
 def _model(path: Path) -> str:
     meta = path.with_name(META)
-    name = json_object(meta).get("name") if meta.exists() else None
-    return name or path.parent.parent.name.replace("__", "/")
+    folder = path.parent.parent.name.replace("__", "/")
+    return field(json_object(meta), "name", str, str(meta), folder) if meta.exists() else folder
 
 
 def _of_entry(entry: Mapping[str, Any], metric: str | None, place: str) -> tuple[str, list[float]]:
     """The metric, and its value by experiment, or the one value of a task without experiments."""
-    experiments = entry.get("scores_per_experiment")
-    if not (isinstance(experiments, list) and experiments and isinstance(experiments[0], dict)):
-        experiments = []
+    key = "scores_per_experiment"
+    experiments = objects(entry, key, place) if entry.get(key) else []
     name = metric or _main_metric(entry, experiments) or MAIN
     if experiments and name in experiments[0]:
         return name, [number(scores.get(name), name, place) for scores in experiments]
