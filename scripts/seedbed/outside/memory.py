@@ -5,7 +5,7 @@ from pathlib import Path
 from seedbed.core.errors import SeedbedError
 
 MIB = 2**20
-# the peak of reading and arranging: 88 to 119 of ten million rows, up to 149 where each example has two rows
+# the peak of reading and arranging: 88 to 121 of ten million rows, up to 149 where each example has two rows
 # (benchmarks/outside.py); columns of datasets and clusters add a little
 BYTES_A_ROW = 160
 
