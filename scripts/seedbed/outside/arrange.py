@@ -154,13 +154,21 @@ def _numbered(codes: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _integer(name: str, table: LongTable, rows: np.ndarray, seeds: Column, code: int) -> int:
+    return integer(name, table.place(int(rows[(seeds.codes == code).argmax()])))
+
+
+def integer(name: str, place: str) -> int:
+    """A seed.
+
+    Raises:
+        SeedbedError: it is no integer.
+    """
     try:
         return int(name)
     except ValueError:
-        row = int(rows[(seeds.codes == code).argmax()])
         raise SeedbedError(
             "a seed is not an integer",
-            where=table.place(row),
+            where=place,
             found=repr(name),
             hint="number the seeds 0, 1, 2, or name another column: seed=NAME in columns",
         ) from None

@@ -25,8 +25,8 @@ def roles(
 ) -> dict[str, str]:
     """By role the column that has it: as given, or by its name, if only one fits.
 
-    A table has label and prediction, or score. Of both, score counts if it was given, or if `metric` names a
-    column; else label and prediction.
+    A table has label and prediction, or score; one of scores may lack examples. Of both, score counts if it
+    was given, or if `metric` names a column; else label and prediction.
 
     Args:
         header: the table's columns.
@@ -113,6 +113,8 @@ def _require_accuracy(metric: str | None, header: Sequence[str], where: str) -> 
 
 def _require(found: Mapping[str, str], header: Sequence[str], where: str) -> None:
     missing = [role for role in ("system", "example") if role not in found]
+    if "score" in found:  # without examples it is the score of a run
+        missing = [role for role in missing if role != "example"]
     if "score" not in found and not all(role in found for role in OF_CLASSES):
         missing.append("label and prediction, or score")
     if not missing:

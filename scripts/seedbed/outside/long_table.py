@@ -55,7 +55,7 @@ class LongTable:
     """What one or several files have, a row for each system, seed and example.
 
     Attributes:
-        columns: by role, see `columns.NAMES`; system and example are always there.
+        columns: by role, see `columns.NAMES`; system is always there, example except where a row is a run.
         scores: (rows,) float32, more is better; None where label and prediction are known.
         metric: the name of the scores.
         parts: its files.

@@ -97,7 +97,7 @@ def test_a_cluster_is_of_its_example(tmp_path):
 @pytest.mark.parametrize(
     ("header", "options", "what", "hint"),
     [
-        ("system,text,score", {}, "no column for example", "example=text"),
+        ("system,text,label,prediction", {}, "no column for example", "example=text"),
         ("who,example,score", {}, "no column for system", "system=who"),
         ("system,example,chrf", {}, "label and prediction, or score", "score=chrf"),
         ("model,run,example,score", {}, "several columns may be the system", "system=model"),
@@ -115,6 +115,15 @@ def test_faults_of_columns(tmp_path, header, options, what, hint):
     error = fault(tmp_path / "t.csv", table(*rows, header=header).replace("loss1", "1"), **options)
     assert what in error.what
     assert hint in error.hint
+
+
+def test_a_table_without_examples_has_one_score_a_seed(tmp_path):
+    rows = table("a,0,x,1", "a,0,y,0", "b,0,x,1", header="system,seed,text,score")
+    error = fault(tmp_path / "t.csv", rows)
+    assert "two scores of one seed" in error.what
+    assert "row 2" in error.where
+    assert "row 3" in error.where
+    assert "example=NAME" in error.hint
 
 
 def test_files_of_one_table_have_the_same_columns(tmp_path):

@@ -174,3 +174,16 @@ def test_a_compressed_file_is_known_by_its_content(tmp_path):
     path = tmp_path / "table.csv"
     path.write_bytes(gzip.compress(b"system;example;score\na;0;1\nb;0;0.5\n"))
     assert read_results(path)[0].values["b"] == 0.5
+
+
+def test_a_table_without_examples_has_values_by_seed(tmp_path):
+    path = tmp_path / "values.csv"
+    path.write_text("system,seed,score\nb,1,78.15\na,0,1e-3\nb,0,79\n", encoding="utf-8")
+    (found,) = read_results(path, bounds=(0, 100))
+    assert (found.systems, found.examples, found.bounds) == (("b", "a"), (), (0, 100))
+    assert found.seeds == {"b": (0, 1), "a": (0,)}
+    assert {name: values.tolist() for name, values in found.values.items()} == {
+        "b": [79, 78.15],
+        "a": [0.001],
+    }
+    assert "no column of examples" in found.notes[0]
