@@ -132,6 +132,8 @@ METHOD_PAIRS = (
     ("qlora", "none"),
 )
 
+# the family of systems that Seedbed did not train; a recipe stands for a system
+SYSTEM = "system"
 # metrics of which 1 - value is a share of errors
 SHARES_OF_RIGHT = ("accuracy", "token_accuracy", "exact_match")
 
@@ -147,12 +149,13 @@ class Pair:
     """Two sides whose difference is to be made: a minus b.
 
     Each side is one row of the summary; or two, of the pretrained and the random init, whose difference (the
-    gain of pretraining) counts.
+    gain of pretraining) counts. `exchangeable` says whether runs of one seed on a dataset are pairs.
     """
 
     family: str
     a: tuple[SummaryRow, ...]
     b: tuple[SummaryRow, ...]
+    exchangeable: bool = True
 
     @property
     def names(self) -> Row:
@@ -177,7 +180,7 @@ class Pair:
             return f"gain on {side[0].dataset}"
         if self.family == "recipe":
             return "gain at own best" if side is self.a else "gain at reference"
-        return side[0][self.family]
+        return side[0].recipe if self.family == SYSTEM else side[0][self.family]
 
 
 def _label(side: tuple[SummaryRow, ...]) -> str:
@@ -237,17 +240,38 @@ def contrast(
     by_cell = grouped(runs, *CELL)
     listed = list_contrasts(summary, reporting["recipes"])
     chosen = [one for one in listed if _has_pairs_of_inits(one, by_cell)]
-    comparisons = Counter(_tested_together(one) for one in chosen)
+    return contrast_pairs(chosen, runs, summary, reporting["statistics"], sides)
+
+
+def contrast_pairs(
+    pairs: Sequence[Pair],
+    runs: Sequence[RunRow],
+    summary: Sequence[SummaryRow],
+    settings: Mapping[str, Any],
+    sides: "Sides | None" = None,
+) -> list[Contrast]:
+    """The differences of these pairs, a row each, whoever listed them. Rules: see `contrast`.
+
+    Args:
+        pairs: whose p-values are adjusted over each family and metric.
+        runs, summary: the rows behind them.
+        settings: the config's `statistics`.
+        sides: the cells with their predictions or scores; None where these are not known. Of a pair whose
+            cells it does not have, the interval is over seeds alone.
+    """
+    by_cell = grouped(runs, *CELL)
+    comparisons = Counter(_tested_together(one) for one in pairs)
     families = _recipes_of_families(summary)
-    rows = []
-    for one in chosen:
-        number = comparisons[_tested_together(one)]
-        over_seeds = _over_seeds(one, by_cell, reporting["statistics"], number)
-        estimate = _estimate(one, over_seeds, sides, families, reporting["statistics"])
-        rows.append(_finish(over_seeds, estimate, sides is not None, reporting["statistics"]))
+    rows, of_pairs = [], [sides if sides is not None and sides.has(one) else None for one in pairs]
+    for one, known_sides in zip(pairs, of_pairs, strict=True):
+        over_seeds = _over_seeds(one, by_cell, settings, comparisons[_tested_together(one)])
+        estimate = _estimate(one, over_seeds, known_sides, families, settings)
+        rows.append(_finish(over_seeds, estimate, known_sides is not None, settings))
     return [
-        _with_verdict(row, one, by_cell, sides, reporting["statistics"])
-        for one, row in zip(chosen, _with_holm(rows, reporting["statistics"]["confidence"]), strict=True)
+        _with_verdict(row, one, by_cell, known_sides, settings)
+        for one, known_sides, row in zip(
+            pairs, of_pairs, _with_holm(rows, settings["confidence"]), strict=True
+        )
     ]
 
 
@@ -495,7 +519,7 @@ def _undefined_columns(
 def _is_paired(one: Pair) -> bool:
     """Whether runs of one seed belong together: they share the order of examples, or drawn weights."""
     (a, *_), (b, *_) = one.a, one.b
-    return a.dataset == b.dataset
+    return one.exchangeable and a.dataset == b.dataset
 
 
 def _values(
@@ -571,6 +595,10 @@ class Sides:
         self.test: Callable[[Key, str, str], Side] = functools.lru_cache(kept)(self._make_test)
         # only the recipes of one family are chosen among at a time
         self._validation = functools.lru_cache(max(1, kept // 4))(self._make_validation)
+
+    def has(self, one: Pair) -> bool:
+        """Whether the outputs of both sides of a pair are known."""
+        return all(row.cell in self._cells["test"] for row in (*one.a, *one.b))
 
     def candidate(self, key: Key, test_set: str, metric: str) -> Candidate:
         """The cell as what a side may choose: its scores on test and on validation."""

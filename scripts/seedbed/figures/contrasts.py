@@ -14,6 +14,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from seedbed.analysis import statistics
+from seedbed.analysis.contrasts import SYSTEM
 from seedbed.analysis.differences import OF_GAINS
 from seedbed.analysis.verdicts import is_withheld, verdict
 from seedbed.core import wording
@@ -350,7 +351,7 @@ def _row_names(data: Data, family: str, rows: Sequence[Row]) -> list[str]:
         parts += [framework_name(framework)] if named else []
         several_inits = family == "method" and len(data.inits) > 1
         parts += [series_name(init)] if family in ("framework", "model") or several_inits else []
-        if len(values_of(data, "recipe")) > 1:
+        if family != SYSTEM and len(values_of(data, "recipe")) > 1:
             parts.append(_recipes(data, row))
         names.append(", ".join(map(clean, filter(None, parts))) or _contrast_name(row))
     return [_two_lines(name) for name in tell_apart(names, _two_lines, 2 * MAX_LETTERS)]
@@ -358,6 +359,8 @@ def _row_names(data: Data, family: str, rows: Sequence[Row]) -> list[str]:
 
 def _contrast_name(row: Row) -> str:
     """checkpoint − random weights"""
+    if row["family"] == SYSTEM:
+        return " − ".join(clean(row[side]) for side in ("recipe_a", "recipe_b"))
     if row["family"] == "framework":
         return " − ".join(framework_name(row[side].partition("/")[0]) for side in "ab")
     sides = clean(row["contrast"]).split(" - ")

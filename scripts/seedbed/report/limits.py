@@ -157,7 +157,7 @@ def find(experiment: Experiment, sources: Sources) -> Limits:
         fewest_seeds=seeds,
         coverage=simulated(seeds, level, "crossed" if crossed else "coverage"),
         coverage_of_choice=simulated(seeds_of_best, level, "selection"),
-        looks=_looks(level),
+        looks=looks(level),
         confidence=level,
         runs=len(runs),
         collapsed=sum(bool(run.collapsed) for run in runs),
@@ -252,7 +252,9 @@ def simulated(seeds: int, confidence: float, study: str, folder: Path = SIMULATI
     )
 
 
-def _looks(confidence: float, folder: Path = SIMULATIONS) -> Bounds | None:
+def looks(confidence: float, folder: Path = SIMULATIONS) -> Bounds | None:
+    """How often, in per cent, equal sides were told apart in simulations that added seeds until a difference
+    was decided; None where that level was not simulated."""
     rows = _rows(folder / "looks.csv") if confidence == SIMULATED_LEVEL else []
     return _bounds(rows, "ever_percent") if rows else None
 
