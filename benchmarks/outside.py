@@ -1,10 +1,11 @@
-"""What reading results of other programs costs: seconds and peak memory, in a process of its own.
+"""What reading and analysing results of other programs costs: seconds and memory, each in its own process.
 
-    python benchmarks/outside.py FOLDER [--systems 10] [--seeds 10] [--examples 10000] [--score]
+    python benchmarks/outside.py FOLDER [--systems 10] [--seeds 10] [--examples 10000] [--score] [--analyse]
 
 It writes FOLDER/outside.csv and FOLDER/outside.parquet, a row for each system, seed and example with label
 and prediction (or with a score of nine digits), reads each of them with one thread, and prints a line a file.
-`memory` is the peak less what the imports take; `memory.BYTES_A_ROW` of seedbed.outside comes from it.
+`memory` is the peak less what the imports take; `memory.BYTES_A_ROW` of seedbed.outside comes from it. With
+--analyse it also runs `seedbed analyse`, every two systems, with all files, on one thread.
 """
 
 import argparse
@@ -32,6 +33,17 @@ peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 rows = sum(scores.size for scores in results.scores.values())
 used = (peak - imported) * 2**20 / rows
 print(f"{sys.argv[2]}: {rows:,} rows, {seconds:.2f} s, peak {peak:.0f} MiB, {used:.0f} bytes a row")
+"""
+
+ANALYSE = """
+import resource, subprocess, sys, time
+started = time.perf_counter()
+command = [sys.executable, "-m", "seedbed", "analyse", sys.argv[2], "--output", sys.argv[3]]
+environment = {"PYTHONPATH": sys.argv[1], "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+seconds = time.perf_counter() - started
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+print(f"{sys.argv[2]}: analysed in {seconds:.1f} s, peak {peak:.0f} MiB")
 """
 
 
@@ -80,10 +92,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--examples", type=int, default=10_000)
     parser.add_argument("--score", action="store_true", help="a score instead of label and prediction")
+    parser.add_argument("--analyse", action="store_true", help="every two systems, too, with all files")
     arguments = parser.parse_args()
     given = (arguments.systems, arguments.seeds, arguments.examples, arguments.score)
     for path in write(arguments.folder, *given):
         subprocess.run([sys.executable, "-c", READ, str(LIBRARY), str(path)], check=True)
+        if arguments.analyse:
+            output = str(arguments.folder / f"{path.suffix[1:]}_analysis")
+            subprocess.run([sys.executable, "-c", ANALYSE, str(LIBRARY), str(path), output], check=True)
 
 
 if __name__ == "__main__":

@@ -277,7 +277,7 @@ def _require_within(
             f"a score of {table.metric} is out of its bounds, {bounds[0]:g} and {bounds[1]:g}",
             where=table.place(int(rows[at.flat[wrong]])),
             found=f"{scores.flat[wrong]:g}",
-            hint="correct it, or give the bounds of the scores, such as 0 and 100",
+            hint="correct it, or give the bounds of the scores: 0,100 of percentages",
         )
 
 

@@ -123,7 +123,7 @@ def _check(value: Value, metric: str, bounds: tuple[float, float]) -> None:
             f"a score of {metric} is out of its bounds, {bounds[0]:g} and {bounds[1]:g}",
             where=value.place,
             found=f"{value.value:g}",
-            hint="correct it, or give the bounds of the scores, such as 0 and 100",
+            hint="correct it, or give the bounds of the scores: 0,100 of percentages",
         )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from seedbed.analysis.contrasts import SYSTEM
 from seedbed.analysis.differences import Contrast
-from seedbed.analysis.verdicts import verdict
+from seedbed.analysis.verdicts import FEW_SEEDS, verdict
 from seedbed.core.wording import Words
 from seedbed.core.words import code
 from seedbed.outside.analysis import Analysis
@@ -105,11 +105,9 @@ def _collapsed(asked: Sequence[Comparison]) -> list[Line]:
 
 
 def _next(analysis: Analysis, asked: Sequence[Comparison]) -> list[Line]:
-    """What to do next: of one comparison its step, of several the step that all have in common."""
-    steps = list(dict.fromkeys(WORDS.say("step", *_step(analysis, one)) for one in asked))
-    if len(steps) > 1:
-        steps = [WORDS.say("step", "some", None)]
-    return [Line("next", text) for text in steps]
+    """What to do next: of one comparison its own step, of several what all have in common."""
+    kind, about = _step(analysis, asked[0]) if len(asked) == 1 else _step_of_several(analysis, asked)
+    return [Line("next", WORDS.say("step", kind, about))]
 
 
 def _step(analysis: Analysis, one: Comparison) -> tuple[str, object]:
@@ -117,3 +115,13 @@ def _step(analysis: Analysis, one: Comparison) -> tuple[str, object]:
         return "interest", None
     step: Step = next_step(one.asked)
     return step.kind, step.about
+
+
+def _step_of_several(analysis: Analysis, asked: Sequence[Comparison]) -> tuple[str, object]:
+    """By verdicts alone: to plan seeds for each of many comparisons takes longer than all else."""
+    found = {report.finding(analysis.experiment, one.row) for one in asked}
+    if found <= {"single", FEW_SEEDS}:
+        return _step(analysis, asked[0])
+    if found <= {"higher", "lower", "small"}:
+        return "all_settled", analysis.experiment.confidence
+    return "some", None
