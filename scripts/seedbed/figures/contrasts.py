@@ -243,7 +243,8 @@ def _draw_family(axis: Axes, family: str, rows: Sequence[Row], texts: Sequence[t
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
     one = {_contrast_name(row) for row in rows}
     title = FAMILIES.get(family, family)
-    ending = f": {next(iter(one))}" if len(one) == 1 else ""
+    # of two systems the only row names them
+    ending = f": {next(iter(one))}" if len(one) == 1 and (family != SYSTEM or len(rows) > 1) else ""
     if metric != "accuracy":
         title = word("title_of_metric", family=title, metric=metric_name(metric), direction=better(metric))
         title, ending = textwrap.fill(f"{title}{ending}", TITLE_LETTERS), ""

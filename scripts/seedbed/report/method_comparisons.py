@@ -116,10 +116,10 @@ def tabled(experiment: Experiment) -> bool:
 # --- test sets ----------------------------------------------------------------------------------------------
 
 
-def size_text(run: RunRow, questions: bool = True) -> str:
+def size_text(run: RunRow, noun: str = "test question") -> str:
     """The size of a run's test set: 40 test questions; with its texts where some have several questions."""
     texts, examples = run.test_groups, known(run.test_examples)
-    return WORDS.say("size", examples, texts if texts is not None and texts < examples else 0, questions)
+    return WORDS.say("size", examples, texts if texts is not None and texts < examples else 0, noun)
 
 
 def small_test_sets(experiment: Experiment) -> list[str]:

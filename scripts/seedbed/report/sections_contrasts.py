@@ -114,7 +114,7 @@ def contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], end
 
     columns: list[tuple[str | Cell, str, Callable[[Row], Any]]] = [
         (with_unit(difference, unit), "", lambda row: points_cell(row["delta"], metric=metric)),
-        (interval_header(experiment.level, unit), "", ends("ci")),
+        (interval_header(experiment.level, unit), "ci_low" if family == SYSTEM else "", ends("ci")),
         (interval_header(given, unit), "given_low", ends("given")),
         (interval_header(over_seeds, unit), "", ends("t")),
         (p_value, "", lambda row: p_cell(row["p_value"])),

@@ -52,6 +52,7 @@ OF_CLASSES = Task(
         drawn="what a seed draws",
         both_sides="both systems",
     ),
+    example="test example",
     told_by="system",
 )
 OF_SCORES = replace(

@@ -87,6 +87,7 @@ class Task:
         figure_titles: titles of figures that differ from those of other tasks.
         curves: panels of the learning curves: (split, metric), from top to bottom.
         columns, series: columns of runs.csv with a column of panels, and with a look, for each value.
+        example: what a test set consists of, as a noun.
         told_by: what the recipes of tables are for people: a recipe, or a system of results from outside.
         sections: sections of the report that not every task has.
         files: descriptions in the summary of files that differ from those of other tasks; None for a file
@@ -131,6 +132,7 @@ class Task:
     sections: tuple[str, ...]
     files: Mapping[str, str | None] = field(hash=False)
     words: Words
+    example: str = "test text"
     told_by: str = "recipe"
     chosen_metric: str | None = None
 
