@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from seedbed.analysis import findings
+from seedbed.analysis.findings import favours, finding, headline_rows
 from seedbed.analysis.verdicts import (
     COLLAPSE,
     FEW_SEEDS,
@@ -23,11 +25,10 @@ from seedbed.report.answer import (
     Difference,
     collapsed,
     difference_of,
-    finding,
     framework_of,
     unlearned_runs,
 )
-from seedbed.report.experiment import Experiment, favours, headline_rows
+from seedbed.report.experiment import Experiment
 from seedbed.report.method_comparisons import INITS
 from seedbed.report.power import Outcome, outcome
 from seedbed.report.undecided import Unlearned
@@ -105,7 +106,7 @@ def _is_crossed(experiment: Experiment, rows: Iterable[Row]) -> bool:
 
 def _few_left(experiment: Experiment, rows: Iterable[Row]) -> bool:
     """Whether too few seeds are left of any difference without collapsed runs."""
-    sides = [undecided.cells(experiment, row, side) for row in rows for side in "ab"]
+    sides = [findings.cells(experiment, row, side) for row in rows for side in "ab"]
     return min(independent_seeds(sound_seeds(cells)) for cells in sides) < FEWEST_SEEDS
 
 
@@ -113,7 +114,7 @@ def _unlearned_side(asked: Asked) -> tuple[str, Unlearned] | None:
     """A side of which no run learned anything, by its name."""
     for name, row in asked.rows.items():
         for side in "ab":
-            cells = undecided.cells(asked.experiment, row, side)
+            cells = findings.cells(asked.experiment, row, side)
             runs = [run for of_cell in cells for run in of_cell]
             if learned_nothing(runs, row["test_set"]):
                 start = asked.starts[name][side]

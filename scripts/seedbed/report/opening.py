@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from seedbed.analysis.findings import favours, finding, headline_rows, interest
 from seedbed.analysis.sizes import Sized, sized
 from seedbed.analysis.table_rows import SummaryRow
 from seedbed.analysis.verdicts import is_withheld, learned_nothing, verdict
@@ -24,14 +25,12 @@ from seedbed.report.answer import (
     answer,
     collapsed,
     difference_of,
-    finding,
-    interest,
     of_gains,
     of_inits,
     of_pairs,
     pairs_of,
 )
-from seedbed.report.experiment import Experiment, favours, headline_rows, setting_text, where
+from seedbed.report.experiment import Experiment, setting_text, where
 from seedbed.report.method_comparisons import INITS, UNTRAINED, Comparison
 from seedbed.report.next_step import Step, agreement, next_step, say_step
 from seedbed.report.undecided import Unlearned
