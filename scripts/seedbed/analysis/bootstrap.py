@@ -675,6 +675,10 @@ class Scaled:
         low, high = (self.delta + scale * end for end in self._standard_ends(confidence))
         return min(self.delta, low), max(self.delta, high)
 
+    def with_credit(self) -> "Scaled":
+        """The same for seeds whose number was fixed before."""
+        return replace(self, spread=replace(self.spread, credit=CREDIT))
+
     def _standard_ends(self, confidence: float) -> tuple[float, float]:
         """Both quantiles of the replicates in standard deviations from their mean; beyond the last few as far
         as a normal distribution's."""

@@ -24,6 +24,7 @@ from seedbed.analysis.differences import (
     with_holm,
     with_verdict,
 )
+from seedbed.analysis.looks import Look, look_at
 from seedbed.analysis.methods import (
     NO_SPREAD,
     ONE_SEED,
@@ -48,6 +49,7 @@ from seedbed.analysis.sides import (
     pairing,
     seeds_of,
 )
+from seedbed.analysis.spread import CREDIT, NO_CREDIT
 from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, value_column
 from seedbed.core.known import all_known, known
 from seedbed.core.rows import CELL, Row, grouped
@@ -111,7 +113,9 @@ CONTRAST_COLUMNS = (
 )
 # the bounds of a contrast's intervals
 ENDS = tuple(
-    f"{name}_{end}" for name in ("ci", "given", "bootstrap", "t", "equivalence") for end in ("low", "high")
+    f"{name}_{end}"
+    for name in ("ci", "given", "bootstrap", "t", "equivalence", "fixed")
+    for end in ("low", "high")
 )
 TESTED_TOGETHER = ("family", "test_set", "metric")  # columns in which the rows of one family of tests agree
 # Resampled means that are kept for further contrasts, in bytes; beyond it they are made anew.
@@ -223,6 +227,9 @@ def contrast(
     Where a run of a side has no finite loss, neither has the side a mean: the row has no difference, interval
     or test, and says so; only its probability of improvement is told, for which that run is the worst.
 
+    Where seeds are added until a question is decided (`until`), differences of inits have the level of their
+    look (`looks`), and a p that counts all looks.
+
     Intervals are cut at what is possible. `no_verdict` says why a difference bears no verdict whatever its
     interval (see `verdicts.no_verdict`), and is empty where it may; the frameworks are then inconclusive.
     Where some runs of a cell collapsed, the last three columns have the difference without them and its
@@ -239,16 +246,32 @@ def contrast(
     chosen = [one for one in listed if _has_pairs_of_inits(one, by_cell)]
     comparisons = Counter(_tested_together(one) for one in chosen)
     families = _recipes_of_families(summary)
+    looks = reporting.get("until", {}).get("looks", ())
+    settings = [_settings_of(one, by_cell, reporting["statistics"], looks) for one in chosen]
     rows = []
-    for one in chosen:
-        number = comparisons[_tested_together(one)]
-        over_seeds = _over_seeds(one, by_cell, reporting["statistics"], number)
-        estimate = _estimate(one, over_seeds, sides, families, reporting["statistics"])
-        rows.append(_finish(over_seeds, estimate, sides is not None, reporting["statistics"]))
+    for one, own in zip(chosen, settings, strict=True):
+        over_seeds = _over_seeds(one, by_cell, own, comparisons[_tested_together(one)])
+        estimate = _estimate(one, over_seeds, sides, families, own)
+        rows.append(_finish(over_seeds, estimate, sides is not None, own))
     return [
-        _with_verdict(row, one, by_cell, sides, reporting["statistics"])
-        for one, row in zip(chosen, _with_holm(rows, reporting["statistics"]["confidence"]), strict=True)
+        _with_verdict(row, one, by_cell, sides, own)
+        for one, own, row in zip(
+            chosen, settings, _with_holm(rows, reporting["statistics"]["confidence"]), strict=True
+        )
     ]
+
+
+def _settings_of(
+    one: Pair,
+    by_cell: Mapping[Key, Sequence[RunRow]],
+    settings: Mapping[str, Any],
+    looks: Sequence[int],
+) -> Mapping[str, Any]:
+    """The config's `statistics` for a difference; of one that decides whether there will be more seeds, with
+    its `look` and the confidence of that."""
+    seeds = min(len(by_cell[row.cell]) for side in (one.a, one.b) for row in side)
+    look = look_at(seeds, looks, settings["confidence"]) if one.family == "init" else None
+    return settings if look is None else {**settings, "confidence": look.confidence, "look": look}
 
 
 def _with_holm(rows: Sequence[Contrast], confidence: float) -> list[Contrast]:
@@ -644,7 +667,8 @@ def _estimate(
 
 def _how(one: Pair, paired: bool, settings: Mapping[str, Any]) -> How:
     seed = named_seed(settings, one.names)
-    return {"paired": paired, "confidence": settings["confidence"], "seed": seed}
+    credit = NO_CREDIT if "look" in settings else CREDIT
+    return {"paired": paired, "confidence": settings["confidence"], "seed": seed, "credit": credit}
 
 
 def _test_side(side: tuple[SummaryRow, ...], sides: Sides) -> Side:
@@ -693,9 +717,26 @@ def _finish(
         se_examples=estimate.se_examples,
         interval=_kind_of_interval(over_seeds.columns, estimate, predicted, agreed),
     )
+    if "look" in settings:
+        row = _with_look(row, estimate, settings["look"])
     if row.margin is not None and delta is not None:
         row = _with_equivalence(row, row.margin, estimate, error, confidence)
     return replace(row, method=method_text(row, settings["replicates"]))
+
+
+def _with_look(row: Contrast, estimate: Estimate, look: Look) -> Contrast:
+    """The row with its look, p of all looks together, and the interval if its number of seeds had been fixed
+    before."""
+    scaled = estimate.scaled
+    fixed = (None, None) if scaled is None else scaled.with_credit().interval(1 - look.alpha)
+    return replace(
+        row,
+        p_value=None if row.p_value is None else look.adjusted(row.p_value),
+        look=look.number,
+        looks=look.of,
+        fixed_low=fixed[0],
+        fixed_high=fixed[1],
+    )
 
 
 def _kind_of_interval(columns: Row, estimate: Estimate, predicted: bool, agreed: bool) -> str:
