@@ -66,7 +66,9 @@ class Made:
             return None
         return np.mean([value for index, value in enumerate(right) if f"test-{index}" not in leaked])
 
-    def contrasts(self, *, predicted: bool = True, looks: list[int] | None = None, **settings: Any) -> list[Row]:
+    def contrasts(
+        self, *, predicted: bool = True, looks: list[int] | None = None, **settings: Any
+    ) -> list[Row]:
         reporting = self.reporting(**settings) | ({"until": {"looks": looks}} if looks else {})
         summary = tables.summarise(self.runs, {}, reporting)
         sides = sides_of(self.runs, reporting, self.cells, self.leaks) if predicted else None
@@ -781,8 +783,9 @@ def test_a_look_has_its_own_level_and_a_p_of_all_looks():
 
 @pytest.mark.parametrize(("level", "decided"), [(0.62, False), (0.95, True)])
 def test_the_interval_of_a_look_leaves_zero_out_where_its_p_decides(level, decided):
-    made = Made().add("x/m/fairseq/pretrained/lab", scores(level, seed=1))
-    (row,) = made.add("x/m/fairseq/random/lab", scores(0.6, seed=2)).contrasts(looks=[3, 4])
+    made = Made().add("x/m/fairseq/pretrained/lab", scores(level, seeds=8, seed=1))
+    made.add("x/m/fairseq/random/lab", scores(0.6, seeds=8, seed=2))
+    (row,) = made.contrasts(looks=[4, 8, 12])
     assert (row["ci_low"] > 0, row["p_value"] < 0.05, row["direction"] == "higher") == (decided,) * 3
 
 
