@@ -20,7 +20,7 @@ def obrien_fleming(fraction, alpha):
 @pytest.mark.parametrize(
     ("spending", "boundaries"),
     [
-        # Lan and DeMets' boundaries for five equal looks at 5%, as R's ldbounds and Jennison and Turnbull have them
+        # Lan and DeMets' boundaries for five equal looks at 5%, as R's ldbounds has them
         (pocock, (2.438, 2.427, 2.410, 2.397, 2.386)),
         (obrien_fleming, (4.877, 3.357, 2.680, 2.290, 2.031)),
     ],
