@@ -15,7 +15,7 @@ rule decide:
         tables_for_people=rules.write_tables.output,
         audit=rules.audit.output,
     output:
-        decision=PLAN.decision,
+        decision=PLAN.decision[0],
     log:
         "<experiment>/logs/decide.log",
     benchmark:

@@ -1,7 +1,7 @@
 """Whether a question needs more seeds: what each look at it has found, and when no seeds would help."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scipy import special
@@ -56,18 +56,20 @@ class Standing:
 
 def standings(experiment: Experiment) -> list[Standing]:
     """How each question of a growing experiment stands; none of an experiment that does not grow."""
+    found = [standing(experiment, row) for row in headline_rows(experiment, "init")]
+    return [one for one in found if one is not None]
+
+
+def standing(experiment: Experiment, row: Row) -> Standing | None:
+    """How the question of a difference of inits stands; None in an experiment that does not grow."""
     looks = experiment.reporting.get("until", {}).get("looks", ())
     if not looks:
-        return []
-    return [_standing(experiment, row, looks) for row in headline_rows(experiment, "init")]
-
-
-def _standing(experiment: Experiment, row: Row, looks: Sequence[int]) -> Standing:
+        return None
     framework, _ = row["a"].split("/")
     family = experiment.reporting["recipes"][row["recipe_a"]]["family"]
     found, seeds = finding(experiment, row), min(row["n_a"], row["n_b"])
     following = next((look for look in looks if look > seeds), None)
-    standing = Standing(
+    now = Standing(
         row=row,
         question=question_of(row["dataset"], row["model"], framework, family),
         state=_state(found, following),
@@ -75,9 +77,9 @@ def _standing(experiment: Experiment, row: Row, looks: Sequence[int]) -> Standin
         seeds=seeds,
         following=following,
     )
-    if standing.state != OPEN or row["se_seeds"] is None or found == COLLAPSE:
-        return standing
-    return _with_chance(experiment, standing, looks)
+    if now.state != OPEN or row["se_seeds"] is None or found == COLLAPSE:
+        return now
+    return _with_chance(experiment, now, looks)
 
 
 def _state(found: str, following: int | None) -> str:
@@ -88,23 +90,23 @@ def _state(found: str, following: int | None) -> str:
     return ENDED if following is None else OPEN
 
 
-def _with_chance(experiment: Experiment, standing: Standing, looks: Sequence[int]) -> Standing:
-    """The standing of an open question with the chance of endless seeds; futile where it is too small."""
-    row, confidence = standing.row, known(look_at(looks[-1], looks, experiment.confidence)).confidence
+def _with_chance(experiment: Experiment, now: Standing, looks: Sequence[int]) -> Standing:
+    """An open question with the chance of endless seeds; futile where it is too small."""
+    row, confidence = now.row, known(look_at(looks[-1], looks, experiment.confidence)).confidence
     chance = chance_of_endless_seeds(
         row["delta"],
         row["se_seeds"],
         row["se_examples"],
-        degrees=standing.seeds - 1,
+        degrees=now.seeds - 1,
         interest=interest(experiment),
         confidence=confidence,
     )
     if chance >= LEAST_CHANCE:
-        return Standing(**{**vars(standing), "chance": chance})
+        return replace(now, chance=chance)
     examples = known(experiment.side(row, "a")[0].test_examples)
     variances = Variances(0.0, examples * row["se_examples"] ** 2, 0.0, degrees=1)
     needed = Design(variances, examples, confidence, experiment.power).examples_for(interest(experiment))
-    return Standing(**{**vars(standing), "state": FUTILE, "chance": chance, "examples": needed})
+    return replace(now, state=FUTILE, chance=chance, examples=needed)
 
 
 def chance_of_endless_seeds(

@@ -18,7 +18,7 @@ from seedbed.core.rows import Row, grouped
 from seedbed.core.tasks import METRICS
 from seedbed.core.wording import Words
 from seedbed.core.words import code, framework_name, mean_sd, size_text
-from seedbed.report import method_comparisons, sizes, undecided
+from seedbed.report import looks, method_comparisons, sizes, undecided
 from seedbed.report.answer import (
     Asked,
     Difference,
@@ -46,8 +46,8 @@ class Line:
     """A line of the opening.
 
     Attributes:
-        kind: answer, collapsed, compared, baseline or next; of two experiments also differs, of the terminal
-            also warning.
+        kind: answer, looks, collapsed, compared, baseline or next; of two experiments also differs, of the
+            terminal also warning.
         text: inline Markdown.
     """
 
@@ -119,6 +119,7 @@ def _lines(asked: Asked) -> list[Line]:
     """Answer, collapsed runs, other comparisons, bag of words, and what to do next."""
     found = [
         ("answer", [WORDS.say("answer", answer(asked))]),
+        ("looks", looks.sentences(asked.experiment, asked.rows) if asked.subject == "pretraining" else []),
         ("collapsed", _collapsed(asked)),
         ("compared", _pairs(asked.pairs)),
         ("baseline", _baseline(asked.experiment, asked.baseline)),
