@@ -5,6 +5,7 @@ from builders_report import asked
 from builders_rows import change_runs, changed, run_row, summary_row
 
 from seedbed.analysis import statistics, verdicts
+from seedbed.analysis.contrast_plans import planning
 from seedbed.analysis.planning import Design, Plan, Variances
 from seedbed.core import words
 from seedbed.report.answer import Difference, answer, of_inits
@@ -20,7 +21,7 @@ from seedbed.report.experiment import (
 from seedbed.report.grounds import grounds
 from seedbed.report.next_step import next_step
 from seedbed.report.opening import opening
-from seedbed.report.power import Outcome, outcome, planning, power_table
+from seedbed.report.power import Outcome, outcome, power_table
 from seedbed.report.recipe_effects import RecipeEffect, recipe_effect, recipe_effects
 
 EMPTY = ("ci_low", "ci_high", "given_low", "given_high", "p_value", "p_holm")
