@@ -70,7 +70,7 @@ def planning(experiment: Experiment, row: Row) -> Planning | None:
         return None
     design = Design(variances, examples or NO_EXAMPLES, experiment.confidence, experiment.power)
     return Planning(
-        plan=Plan(seeds, design),
+        plan=Plan.estimated(seeds, design),
         seeds=seeds,
         crossed=any(seed_table(side) is not None for side in (a, b)),
         decided=verdict(row) in ("higher", "lower"),

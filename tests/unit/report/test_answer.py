@@ -602,7 +602,7 @@ def test_unpaired_sides_sum_their_variances():
 def test_a_plan_is_for_the_difference_of_interest_not_for_the_one_seen():
     found = unclear(interest=0.05)
     plan = planning(found, found.contrasts[0])
-    needed = Plan(3, Design(variances(found), 400, 0.95, 0.8)).seeds_for(0.05)
+    needed = Plan.estimated(3, Design(variances(found), 400, 0.95, 0.8)).seeds_for(0.05)
     assert plan.needed == needed
     found.contrasts[0]["delta"] = 0.0
     assert planning(found, found.contrasts[0]).needed == needed
