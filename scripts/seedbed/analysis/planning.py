@@ -112,8 +112,9 @@ class Design:
         return float(special.ndtr(abs(difference) / error - normal(self.confidence)))
 
     def examples_for(self, difference: float) -> int:
-        """Test examples with which endless seeds detect a difference: a lower bound of what is needed."""
-        return math.ceil(self.examples * (self.floor / difference) ** 2)
+        """Test examples, two or more, with which endless seeds detect a difference: a lower bound of what is
+        needed."""
+        return max(2, math.ceil(self.examples * (self.floor / difference) ** 2))
 
 
 Range = tuple[float, float, float]  # as estimated, and the ends of what the variances leave open
