@@ -171,12 +171,12 @@ def outcome(experiment: Experiment, row: Row) -> Outcome:
         return replace(found, kind="enough" if seeds[0] <= plan.seeds else "more_seeds")
     if plan.examples_needed and plan.examples:
         endless = plan.plan.design.power_of_endless_seeds(plan.interest)
-        needed = _rounded_down(plan.examples_needed)
+        needed = rounded_down(plan.examples_needed)
         return replace(found, kind="more_examples", needed=needed, examples=plan.examples, endless=endless)
     return replace(found, kind="too_many_seeds", seeds=(MOST_SEEDS, None, None))
 
 
-def _rounded_down(number: int) -> int:
+def rounded_down(number: int) -> int:
     """Two significant digits, since more are not known; down, so that a lower bound stays one."""
     unit = 10 ** max(0, len(str(number)) - 2)
     return number // unit * unit
@@ -263,4 +263,4 @@ def _needed(plan: Planning) -> Cell:
 
 def _examples_cell(plan: Planning) -> Cell | None:
     needed = plan.examples_needed
-    return None if needed is None else Cell(f"≥ {_rounded_down(needed):,}", needed)
+    return None if needed is None else Cell(f"≥ {rounded_down(needed):,}", needed)
