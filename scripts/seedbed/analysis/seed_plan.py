@@ -4,7 +4,8 @@
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.planning import Number, Plan, Range
 from seedbed.analysis.table_rows import RunRow
 from seedbed.analysis.verdicts import WITHHELD, verdict
+from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
 from seedbed.core.rows import TypedRow, on_test_set
 from seedbed.core.seeds import FEWEST_SEEDS
@@ -26,7 +28,7 @@ from seedbed.core.words import difference_bound, unit_of
 ASSUMED = "assumed"  # name of the only question where variances are assumed
 # why a difference has no plan, beside the reasons for which it bears no verdict
 ONE_SEED, UNDEFINED = "one seed a side", "a run without a finite loss"
-NO_PREDICTIONS, NO_SPREAD, GAINS = "no predictions", "every seed shows the same", "a difference of gains"
+NO_PREDICTIONS, NO_SPREAD = "no predictions", "every seed shows the same"
 SEEDS = (3, 5, 10, 25)
 TIMES = (1, 2, 4)  # the test examples at hand, in tables of which nobody says the numbers
 
@@ -191,7 +193,7 @@ def _difference(metric: str, wanted: Wanted, most: float) -> float:
 
 def plan_from(folder: Path, wanted: Wanted, question: str | None = None, metric: str | None = None) -> Plans:
     """The plans of an experiment's differences on all test examples, at each side's best recipe where recipes
-    are swept, with the variances that it measured.
+    are swept, with the variances that it measured. Differences of gains have none.
 
     Args:
         folder: with runs.csv and contrasts.csv; other files are not read.
@@ -205,34 +207,38 @@ def plan_from(folder: Path, wanted: Wanted, question: str | None = None, metric:
             difference tells.
     """
     runs, contrasts = _read(folder)
-    rows = _headline(_of_metric(contrasts, metric, folder), runs)
-    chosen = _chosen(dict(zip(_names(rows), rows, strict=True)), question, folder)
-    settings = {
-        "confidence": wanted.confidence,
-        "power": wanted.power,
-        "difference_of_interest": wanted.difference,
-    }
+    families = {run.recipe: run.recipe_family for run in runs}
+    rows = _headline(_of_metric(contrasts, metric, folder), families)
+    chosen = _chosen(dict(zip(_names(rows, families), rows, strict=True)), question, folder)
+    difference = _difference(rows[0].metric, wanted, difference_bound(rows[0].metric))
+    settings = {"confidence": wanted.confidence, "power": wanted.power, "difference_of_interest": difference}
     experiment = Experiment(runs, (), rows, {"statistics": settings})
-    plans, without = [], {}
-    for name, row in chosen.items():
-        difference = _difference(row.metric, wanted, difference_bound(row.metric, row.family in OF_GAINS))
-        found = _planning(experiment, row)
-        if isinstance(found, str):
-            without[name] = found
-        else:
-            paired, seeds = bool(row.paired), found.seeds
-            plans.append(
-                SeedPlan(name, row.metric, difference, wanted, found.plan, paired, seeds, found.crossed)
-            )
-    if not plans:
-        raise SeedbedError(
-            "no difference of this experiment tells its variances",
-            where=str(folder / "contrasts.csv"),
-            found="; ".join(f"{name}: {why}" for name, why in without.items()),
-            hint="take an experiment with predictions and three seeds or more that learned the task, or give "
-            "what you know instead: --accuracy 0.8 --sd-seeds 1.5 --examples 2000",
-        )
+    found = {name: _planning(experiment, row) for name, row in chosen.items()}
+    without = {name: why for name, why in found.items() if isinstance(why, str)}
+    if len(without) == len(found):
+        raise _nothing_known(folder, without)
+    plans = [
+        _measured(name, chosen[name], wanted, planned)
+        for name, planned in found.items()
+        if isinstance(planned, Planning)
+    ]
     return Plans(plans, without)
+
+
+def _measured(name: str, row: Contrast, wanted: Wanted, found: Planning) -> SeedPlan:
+    return SeedPlan(
+        name, row.metric, found.interest, wanted, found.plan, bool(row.paired), found.seeds, found.crossed
+    )
+
+
+def _nothing_known(folder: Path, without: Mapping[str, str]) -> SeedbedError:
+    return SeedbedError(
+        "no difference of this experiment tells its variances",
+        where=str(folder / "contrasts.csv"),
+        found="; ".join(f"{name}: {why}" for name, why in without.items()),
+        hint="take an experiment with predictions and three seeds or more that learned the task, or give "
+        "what you know instead: --accuracy 0.8 --sd-seeds 1.5 --examples 2000",
+    )
 
 
 def _read(folder: Path) -> tuple[list[RunRow], list[Contrast]]:
@@ -245,6 +251,7 @@ def _read(folder: Path) -> tuple[list[RunRow], list[Contrast]]:
             found="a folder without this table" if folder.is_dir() else "no such folder",
             hint="name the folder of an experiment that has run, such as results/demo",
         )
+    checksums.compare(paths)
     runs, contrasts = RunRow.read(paths[0]), Contrast.read(paths[1], "table of contrasts")
     if not contrasts:
         raise SeedbedError(
@@ -264,42 +271,43 @@ def _of_metric(contrasts: Sequence[Contrast], metric: str | None, folder: Path) 
             "a metric that this experiment does not report",
             where="--metric",
             found=metric,
-            hint=f"name one of {', '.join(there)}, of {folder / 'contrasts.csv'}",
+            hint=f"name one of those in {folder / 'contrasts.csv'}: {', '.join(there)}",
         )
     return [row for row in rows if row.metric == (metric or there[0])]
 
 
-def _headline(rows: Sequence[Contrast], runs: Sequence[RunRow]) -> list[Contrast]:
-    """Those at each side's best recipe, and those of families with one recipe."""
-    families = {run.recipe: run.recipe_family for run in runs}
-    recipes = list(families.values())
+def _headline(rows: Sequence[Contrast], families: Mapping[str, str]) -> list[Contrast]:
+    """Those at each side's best recipe, and those of families with one recipe; without differences of gains,
+    of which four sides make the variance."""
+    numbers = Counter(families.values())
     return [
         row
         for row in rows
-        if row.selection == "best" or recipes.count(families.get(row.recipe_a, row.recipe_a)) <= 1
+        if row.family not in OF_GAINS
+        and (row.selection == "best" or numbers[families.get(row.recipe_a, "")] <= 1)
     ]
 
 
-def _names(rows: Sequence[Contrast]) -> list[str]:
+def _names(rows: Sequence[Contrast], families: Mapping[str, str]) -> list[str]:
     """Names of differences: what is subtracted, and where, as far as that tells them apart."""
     parts: list[Callable[[Contrast], str]] = [
         _side,
-        lambda row: _common(row.dataset, row.dataset_b),
-        lambda row: _common(row.model, row.model_b),
-        lambda row: _common(row.recipe_a, row.recipe_b),
+        lambda row: _of_both(row.dataset, row.dataset_b),
+        lambda row: _of_both(row.model, row.model_b),
+        lambda row: _of_both(*(families.get(recipe, recipe) for recipe in (row.recipe_a, row.recipe_b))),
     ]
     several = [part for part in parts if len(set(map(part, rows))) > 1]
-    return [", ".join(filter(None, [row.contrast, *(part(row) for part in several)])) for row in rows]
+    told = ([row.contrast, *(part(row) for part in several)] for row in rows)
+    return [", ".join(filter(None, dict.fromkeys(names))) for names in told]
 
 
 def _side(row: Contrast) -> str:
     """What FRAMEWORK/INIT of both sides have in common."""
-    pairs = zip(row.a.split("/"), row.b.split("/"), strict=True)
-    return "/".join(a for a, b in pairs if a == b)
+    return "/".join(a for a, b in zip(row.a.split("/"), row.b.split("/"), strict=True) if a == b)
 
 
-def _common(a: str, b: str) -> str:
-    return a if a == b else ""
+def _of_both(a: str, b: str) -> str:
+    return a if a == b else f"{a} - {b}"
 
 
 def _chosen(rows: dict[str, Contrast], question: str | None, folder: Path) -> dict[str, Contrast]:
@@ -319,8 +327,6 @@ def _chosen(rows: dict[str, Contrast], question: str | None, folder: Path) -> di
 def _planning(experiment: Experiment, row: Contrast) -> Planning | str:
     """The plan of a difference, or why it has none."""
     said = verdict(row)
-    if row.family in OF_GAINS:
-        return GAINS
     if said in ("single", "undefined"):
         return ONE_SEED if said == "single" else UNDEFINED
     if said in WITHHELD:

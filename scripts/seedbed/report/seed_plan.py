@@ -8,7 +8,7 @@ from seedbed.analysis.assumed_variances import Alike, Assumed
 from seedbed.analysis.planning import MOST_SEEDS, Number, Range
 from seedbed.analysis.seed_plan import OnExamples, Plans, SeedPlan
 from seedbed.core.wording import Words
-from seedbed.core.words import change, difference_text, percent, short_number, unit_of
+from seedbed.core.words import change, code, difference_text, percent, short_number, unit_of
 from seedbed.report import power
 from seedbed.report.documents.blocks import Table
 from seedbed.report.opening import Group, Line, Opening
@@ -29,7 +29,7 @@ def facts(plans: Plans) -> list[dict[str, Any]]:
         facts_of(
             Opening(
                 "",
-                [Group("" if alone else one.question, _lines(one))],
+                [Group("" if alone else code(one.question), _lines(one))],
                 _without(plans.without) if number == last else [],
             ),
             table(one),
@@ -38,8 +38,13 @@ def facts(plans: Plans) -> list[dict[str, Any]]:
     ]
 
 
+def _asked(one: SeedPlan) -> str:
+    """The difference that was asked for, as it was given, with its unit."""
+    return f"{short_number(one.wanted.difference)} {unit_of(one.metric).difference}".rstrip()
+
+
 def _size(one: SeedPlan, size: float) -> str:
-    """A size with its unit: 2.0 points."""
+    """A size with its unit: 38.5 points."""
     return difference_text(one.metric, size).removeprefix("+")
 
 
@@ -91,7 +96,7 @@ def answer(one: SeedPlan) -> Answer:
     needed = one.examples_needed
     return Answer(
         examples=one.examples,
-        difference=_size(one, one.difference),
+        difference=_asked(one),
         power=one.wanted.power,
         seeds=seeds[0] or 0,
         needed=power.rounded_down(needed[0]) if needed else 0,
@@ -179,7 +184,7 @@ def _without(without: dict[str, str]) -> list[Line]:
     """The differences without a plan, a line a reason."""
     by_reason: dict[str, list[str]] = {}
     for name, why in without.items():
-        by_reason.setdefault(why, []).append(name)
+        by_reason.setdefault(why, []).append(code(name))
     return [Line("without", WORDS.say("without", names, why)) for why, names in by_reason.items()]
 
 
@@ -199,7 +204,7 @@ def table(one: SeedPlan) -> Table:
         [cell_word("seeds_needed"), *map(_needed, columns)],
     ]
     unit, level = unit_of(one.metric).difference, 1 - one.wanted.confidence
-    asked = one.wanted.power, level, _size(one, one.difference)
+    asked = one.wanted.power, level, _asked(one)
     caption = WORDS.say("caption", unit, *asked, _ranges(one))
     return Table("seed_plan", [header("seed_plan", "seeds"), *heads], rows, caption)
 
