@@ -114,8 +114,8 @@ def plan_of(assumed: Assumed, confidence: float, power: float) -> Plan:
     much. Its range ends where two seeds of a side differ on as many examples as two sides do.
 
     Raises:
-        SeedbedError: a standard deviation is larger than any of such accuracies; or runs cannot be alike in
-            that way, by their accuracies or by how the seeds of a side are alike.
+        SeedbedError: a standard deviation is larger than any of such accuracies; runs cannot be alike in that
+            way, by their accuracies or by how the seeds of a side are alike; or nothing varies.
     """
     _check_sds(assumed)
     shared = 0.0 if assumed.sides is None else assumed.sides.covariance(*assumed.accuracies)
@@ -124,9 +124,9 @@ def plan_of(assumed: Assumed, confidence: float, power: float) -> Plan:
     else:
         splits = [_shares_of_seeds(assumed, assumed.seeds)]
     _check_sides(assumed, shared, splits[0])
-    first, *others = (
-        Design(_variances(assumed, shares, shared), assumed.examples, confidence, power) for shares in splits
-    )
+    variances = [_variances(assumed, shares, shared) for shares in splits]
+    _check_some(variances)
+    first, *others = (Design(each, assumed.examples, confidence, power) for each in variances)
     return Plan(first, tuple(others) or (first,))
 
 
@@ -194,6 +194,15 @@ def _check_sds(assumed: Assumed) -> None:
                 hint=f"give the standard deviation of test accuracies in points, at most "
                 f"{100 * math.sqrt(whole):.1f}",
             )
+
+
+def _check_some(variances: Sequence[Variances]) -> None:
+    if not any(each.seeds + each.examples + each.interaction > ROUNDING for each in variances):
+        raise SeedbedError(
+            "with these numbers all runs are right on the same examples, so that any difference is found",
+            where="--agreement or --correlation",
+            hint="give an agreement or a correlation below 1",
+        )
 
 
 def _check_sides(assumed: Assumed, covariance: float, shares: Sequence[float]) -> None:

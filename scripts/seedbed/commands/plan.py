@@ -6,28 +6,17 @@ else in the unit of the metric; FILE.csv has fractions in place of points.
 """
 
 import argparse
-import contextlib
-import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from seedbed.analysis.assumed_variances import Alike, Assumed
-from seedbed.analysis.seed_plan import (
-    SEED_PLAN_COLUMNS,
-    SEEDS,
-    Plans,
-    Wanted,
-    plan_assumed,
-    plan_from,
-    plan_rows,
-)
+from seedbed import commands
 from seedbed.core.errors import SeedbedError
-from seedbed.core.printable import for_terminal
-from seedbed.core.rows import check_output, write_table
-from seedbed.core.screen import screen
-from seedbed.report.seed_plan import facts
 
-WIDTH = 100  # columns at most
+if TYPE_CHECKING:
+    from seedbed.analysis.assumed_variances import Alike, Assumed
+    from seedbed.analysis.seed_plan import Plans
+
 OF_EXPERIMENT = ("question", "metric")
 OF_ACCURACY = (
     "sd_seeds", "agreement", "correlation", "agreement_seeds", "correlation_seeds", "unpaired",
@@ -35,14 +24,13 @@ OF_ACCURACY = (
 
 
 def add_parser(subparsers: Any) -> None:
-    """Describe the options of `seedbed plan`."""
+    """Add `seedbed plan`."""
     parser = subparsers.add_parser(
         "plan",
         help="say how many seeds and test examples find a difference",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run)
     parser.add_argument("--difference", type=float, required=True, help="smallest true difference to find: 2")
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--from", dest="folder", type=Path, help="folder of an experiment: results/demo")
@@ -51,7 +39,13 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--power", type=float, default=0.8, help="probability of finding it (0.8)")
     parser.add_argument("--confidence", type=float, default=0.95, help="level of the interval (0.95)")
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, help="numbers a side, for the table")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        nargs="+",
+        default=[3, 5, 10, 25],
+        help="numbers a side, for the table (3 5 10 25)",
+    )
     parser.add_argument(
         "--examples", type=int, nargs="+", default=[],
         help="numbers of test examples, for the table; with --accuracy the first are those at hand",
@@ -84,34 +78,40 @@ def _add_assumed(group: Any) -> None:
     group.add_argument("--unpaired", action="store_true", help="the sides do not share their seeds")
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Print the plans, and write them where that is asked for.
 
     Raises:
         SeedbedError: see `plan_from` and `plan_assumed`; an option that goes with the other source alone; a
             file that cannot be written.
     """
+    from seedbed.analysis.seed_plan import SEED_PLAN_COLUMNS, plan_rows
+    from seedbed.core.rows import check_output, write_table
+    from seedbed.report.seed_plan import facts
+
     check_output(options.output)
     plans = _plans(options)
     if options.output is not None:
         write_table(options.output, SEED_PLAN_COLUMNS, plan_rows(plans))
-    with contextlib.suppress(BrokenPipeError):  # of `| head`
-        print(for_terminal(_told(plans, options.output)), flush=True)
-    return 0
+    *others, last = facts(plans)
+    for found in others:
+        commands.show(found, [""], "", lines=None)
+    commands.show(last, [] if options.output is None else [f"Numbers: {options.output}"], "", lines=None)
 
 
-def _plans(options: argparse.Namespace) -> Plans:
+def _plans(options: argparse.Namespace) -> "Plans":
+    from seedbed.analysis.seed_plan import SEEDS, Wanted, plan_assumed, plan_from
+
     from_experiment = options.folder is not None
     _check_options(options, OF_ACCURACY if from_experiment else OF_EXPERIMENT, from_experiment)
-    wanted = Wanted(
-        options.difference, options.confidence, options.power, tuple(options.seeds), tuple(options.examples)
-    )
+    numbers = tuple(options.seeds) or SEEDS, tuple(options.examples)
+    wanted = Wanted(options.difference, options.confidence, options.power, *numbers)
     if from_experiment:
         return plan_from(options.folder, wanted, options.question, options.metric)
     return plan_assumed(_assumed(options), wanted)
 
 
-def _check_options(options: argparse.Namespace, strange: tuple[str, ...], from_experiment: bool) -> None:
+def _check_options(options: argparse.Namespace, strange: Sequence[str], from_experiment: bool) -> None:
     """Refuse options that only go with the other source of variances."""
     given = [name for name in strange if getattr(options, name) not in (None, False)]
     if given:
@@ -122,7 +122,9 @@ def _check_options(options: argparse.Namespace, strange: tuple[str, ...], from_e
         )
 
 
-def _assumed(options: argparse.Namespace) -> Assumed:
+def _assumed(options: argparse.Namespace) -> "Assumed":
+    from seedbed.analysis.assumed_variances import Assumed
+
     accuracies = _of_sides("--accuracy", options.accuracy)
     for name in ("accuracy", "agreement", "agreement_seeds"):
         _check_share(f"--{name.replace('_', '-')}", getattr(options, name), whole=name != "accuracy")
@@ -179,12 +181,7 @@ def _check_sds(*sds: float) -> None:
         )
 
 
-def _alike(agreement: float | None, correlation: float | None) -> Alike | None:
+def _alike(agreement: float | None, correlation: float | None) -> "Alike | None":
+    from seedbed.analysis.assumed_variances import Alike
+
     return None if agreement is None and correlation is None else Alike(agreement, correlation)
-
-
-def _told(plans: Plans, output: Path | None) -> str:
-    """A screen for each difference, and the place of the numbers."""
-    width = min(WIDTH, shutil.get_terminal_size().columns)
-    screens = [screen(found, [], "", width, lines=None) for found in facts(plans)]
-    return "\n\n".join([*screens, *([] if output is None else [f"Numbers: {output}"])])
