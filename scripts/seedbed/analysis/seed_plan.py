@@ -350,24 +350,24 @@ class SeedPlanRow(TypedRow):
         question: name of the difference; assumed where the variances were given.
         metric: of the difference.
         difference: the smallest true one that is to be found.
-        confidence: level of the interval, a fraction.
-        power: probability that the interval leaves zero out, a fraction.
+        confidence: level of the interval.
+        power: probability that the interval leaves zero out.
         paired: whether runs are compared in pairs of one seed.
-        variance_seeds: variance of the difference of one seed a side that the seeds have on all examples.
-        variance_examples: that of single examples with all seeds.
-        variance_interaction: that of one seed on one example beside these.
+        variance_seeds: of the difference of one seed a side on all examples, between seeds.
+        variance_examples: of the difference on one example with all seeds, between examples.
+        variance_interaction: of one seed on one example beside both.
         examples: test examples.
         seeds_needed: seeds a side that find the difference on them; None where no number does.
-        seeds_needed_low, seeds_needed_high: the range that the variances leave open; None where no number
-            does.
+        seeds_needed_low: the fewest that the variances leave open; None where no number does.
+        seeds_needed_high: the most, likewise.
         endless: the smallest difference that endless seeds find on them.
-        endless_low, endless_high: its range.
+        endless_low, endless_high: an end of what the variances leave open.
         seeds: a side.
         detectable: the smallest difference that they find.
-        detectable_low, detectable_high: its range.
-        examples_needed: where no number of seeds finds the difference on the examples at hand, how many would
-            do with endless seeds; None where those at hand are enough.
-        examples_needed_low, examples_needed_high: its range.
+        detectable_low, detectable_high: an end of what the variances leave open.
+        examples_needed: with endless seeds, where no number of seeds finds the difference on the examples at
+            hand; None where those are enough.
+        examples_needed_low, examples_needed_high: an end of what the variances leave open.
     """
 
     question: str
