@@ -89,7 +89,7 @@ class Assumed:
         paired: whether runs are compared in pairs of one seed.
         sides: how a run of side a and a run of side b are alike; None where that is not known: then they are
             right and wrong independently.
-        seeds: how two seeds of one side are alike; None where that is not known.
+        seeds: how two seeds of a side are alike, of each side; None where that is not known.
     """
 
     accuracies: tuple[float, float]
@@ -97,7 +97,7 @@ class Assumed:
     examples: int
     paired: bool
     sides: Alike | None = None
-    seeds: Alike | None = None
+    seeds: tuple[Alike, Alike] | None = None
 
     @property
     def most(self) -> tuple[float, float]:
@@ -169,13 +169,13 @@ def _smallest_shares(assumed: Assumed, covariance: float) -> tuple[float, float]
     return (most_a, size**2 / most_a) if most_a < most_b else (size**2 / most_b, most_b)
 
 
-def _shares_of_seeds(assumed: Assumed, seeds: Alike) -> tuple[float, float]:
+def _shares_of_seeds(assumed: Assumed, seeds: tuple[Alike, Alike]) -> tuple[float, float]:
     """Formula (2)."""
     found = []
-    for p, largest in zip(assumed.accuracies, _largest_shares(assumed), strict=True):
-        share = seeds.covariance(p, p)
+    for alike, p, largest in zip(seeds, assumed.accuracies, _largest_shares(assumed), strict=True):
+        share = alike.covariance(p, p)
         if not -ROUNDING <= share <= largest + ROUNDING:
-            raise _contradiction(seeds, SEEDS, (p, p), (0.0, largest))
+            raise _contradiction(alike, SEEDS, (p, p), (0.0, largest))
         found.append(min(largest, max(0.0, share)))
     a, b = found
     return a, b

@@ -353,8 +353,8 @@ class SeedPlanRow(TypedRow):
         confidence: level of the interval.
         power: probability that the interval leaves zero out.
         paired: whether runs are compared in pairs of one seed.
-        variance_seeds: of the difference of one seed a side on all examples, between seeds.
-        variance_examples: of the difference on one example with all seeds, between examples.
+        variance_seeds: between seeds, of the difference of one seed a side on all examples.
+        variance_examples: between examples, of the difference on one example with all seeds.
         variance_interaction: of one seed on one example beside both.
         examples: test examples.
         seeds_needed: seeds a side that find the difference on them; None where no number does.

@@ -62,17 +62,17 @@ def _add_assumed(group: Any) -> None:
         "--sd-seeds", type=float, nargs="+", metavar="POINTS",
         help="standard deviation of test accuracies over seeds, of both sides or of each: 1.5",
     )  # fmt: skip
-    for name, what, example in (
-        ("", "a run of each side", "0.85"),
-        ("-seeds", "two seeds of one side", "0.9"),
+    for name, number, what, example in (
+        ("", None, "a run of each side", "0.85"),
+        ("-seeds", "+", "two seeds of a side, of both sides or of each,", "0.9"),
     ):
         either = group.add_mutually_exclusive_group()
         either.add_argument(
-            f"--agreement{name}", type=float, metavar="SHARE",
+            f"--agreement{name}", type=float, metavar="SHARE", nargs=number,
             help=f"of the examples on which {what} are both right or both wrong: {example}",
         )  # fmt: skip
         either.add_argument(
-            f"--correlation{name}", type=float, metavar="R",
+            f"--correlation{name}", type=float, metavar="R", nargs=number,
             help=f"of right and wrong of {what} over the examples",
         )  # fmt: skip
     group.add_argument("--unpaired", action="store_true", help="the sides do not share their seeds")
@@ -143,7 +143,7 @@ def _assumed(options: argparse.Namespace) -> "Assumed":
         options.examples[0],
         not options.unpaired,
         sides=_alike(options.agreement, options.correlation),
-        seeds=_alike(options.agreement_seeds, options.correlation_seeds),
+        seeds=_alike_seeds(options.agreement_seeds, options.correlation_seeds),
     )
 
 
@@ -185,3 +185,17 @@ def _alike(agreement: float | None, correlation: float | None) -> "Alike | None"
     from seedbed.analysis.assumed_variances import Alike
 
     return None if agreement is None and correlation is None else Alike(agreement, correlation)
+
+
+def _alike_seeds(
+    agreement: list[float] | None, correlation: list[float] | None
+) -> "tuple[Alike, Alike] | None":
+    from seedbed.analysis.assumed_variances import Alike
+
+    if agreement is not None:
+        a, b = _of_sides("--agreement-seeds", agreement)
+        return Alike(agreement=a), Alike(agreement=b)
+    if correlation is not None:
+        a, b = _of_sides("--correlation-seeds", correlation)
+        return Alike(correlation=a), Alike(correlation=b)
+    return None

@@ -1,6 +1,6 @@
 """How many seeds and test examples find a difference, as the terminal shows it: sentences, and a table."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -155,29 +155,29 @@ class Given:
         accuracies: of both sides; one where they are equal.
         sds: their standard deviations over seeds in points; one where they are equal, empty if not given.
         sides: how a run of each side are alike; empty if not given.
-        seeds: how two seeds of a side are alike; empty if not given.
+        seeds: how two seeds of a side are alike; one where both sides are so, empty if not given.
     """
 
     accuracies: list[str]
     sds: list[str]
     sides: str
-    seeds: str
+    seeds: list[str]
 
 
 def given_of(assumed: Assumed) -> Given:
     """The numbers in words."""
     sds = [short_number(round(100 * sd, 6)) for sd in assumed.sds or ()]
-    accuracies = map(percent, assumed.accuracies)
-    return Given(
-        list(dict.fromkeys(accuracies)),
-        list(dict.fromkeys(sds)),
-        _alike(assumed.sides),
-        _alike(assumed.seeds),
-    )
+    sides = "" if assumed.sides is None else _alike(assumed.sides)
+    seeds = map(_alike, assumed.seeds or ())
+    return Given(_distinct(map(percent, assumed.accuracies)), _distinct(sds), sides, _distinct(seeds))
 
 
-def _alike(found: Alike | None) -> str:
-    return "" if found is None else WORDS.say("alike", found.agreement, found.correlation)
+def _distinct(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
+
+
+def _alike(found: Alike) -> str:
+    return WORDS.say("alike", found.agreement, found.correlation)
 
 
 def _without(without: dict[str, str]) -> list[Line]:

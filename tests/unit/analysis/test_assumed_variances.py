@@ -7,15 +7,20 @@ are.
 
 import math
 from dataclasses import astuple, dataclass
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 from seedbed.analysis import bootstrap
 from seedbed.analysis.assumed_variances import Alike, Assumed, plan_of
+from seedbed.analysis.seed_plan import Wanted, plan_from
 from seedbed.analysis.spread import spread_of, variance_of_means
 from seedbed.core.errors import SeedbedError
+
+PUBLISHED = Path(__file__).parents[3] / "benchmarks" / "results" / "paper_scale" / "cls_books"
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class Scores:
             examples,
             paired,
             sides=Alike(agreement=self.agreement(a, b, self.sides)),
-            seeds=Alike(correlation=(self.correlation_of_seeds(a) + self.correlation_of_seeds(b)) / 2),
+            seeds=tuple(Alike(correlation=self.correlation_of_seeds(p)) for p in (a, b)),
         )
 
 
@@ -110,6 +115,27 @@ def test_agreement_and_correlation_say_the_same():
     assert sums == pytest.approx(np.cov(a - b, aweights=table, ddof=0))
 
 
+def test_what_published_runs_have_in_common_gives_the_variances_that_they_show():
+    """Of two classes, runs that predict another class are not right or wrong together."""
+    runs, pairs, churn = (pd.read_csv(PUBLISHED / f"{name}.csv") for name in ("runs", "pairs", "churn"))
+    runs, churn = (table[table.framework == "fairseq"].groupby("init") for table in (runs, churn))
+    pairs = pairs[(pairs.family == "init") & (pairs.a == "fairseq/pretrained")]
+    together = ((pairs.both_right + pairs.both_wrong) / pairs.examples).mean()
+    inits = ["pretrained", "random"]
+    assumed = Assumed(
+        tuple(runs.test_accuracy.mean()[inits]),
+        tuple(runs.test_accuracy.std()[inits]),
+        2000,
+        True,
+        sides=Alike(agreement=together),
+        seeds=tuple(Alike(agreement=1 - share) for share in churn.mean_disagreement.mean()[inits]),
+    )
+    variances = plan_of(assumed, 0.95, 0.8).design.variances
+    (measured,) = plan_from(PUBLISHED, Wanted(2), "pretrained - random, fairseq").plans
+    assert variances.examples == pytest.approx(measured.plan.design.variances.examples, rel=0.05)
+    assert variances.interaction == pytest.approx(measured.plan.design.variances.interaction, rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("paired", "seed", "side", "sides"),
     [(True, 0.03, 0.5, 0.5), (False, 0.005, 0.9, 0.6), (True, 0.0, 0.7, 0.4)],
@@ -131,7 +157,8 @@ def test_the_planned_power_is_that_of_whole_experiments(paired, seed, side, side
 
 
 def test_what_seeds_of_a_side_share_bounds_the_range_if_it_is_not_known():
-    def plan(seeds):
+    def plan(alike):
+        seeds = alike and (alike, alike)
         given = Assumed((0.8, 0.8), (0.015, 0.015), 2000, True, Alike(agreement=0.85), seeds)
         return plan_of(given, 0.95, 0.8)
 
@@ -148,9 +175,13 @@ def test_what_seeds_of_a_side_share_bounds_the_range_if_it_is_not_known():
     [
         ({"sides": Alike(agreement=0.4)}, "--agreement", "from 0.5 to 0.9"),
         ({"sides": Alike(correlation=-0.9)}, "--correlation", "from -0.327 to 0.763"),
-        ({"seeds": Alike(agreement=0.5)}, "--agreement-seeds", "from 0.68 to 1"),
-        ({"seeds": Alike(correlation=-0.1)}, "--correlation-seeds", "from 0 to 1"),
-        ({"sides": Alike(correlation=0.5), "seeds": Alike(correlation=0.2)}, "--correlation", "to 0.2"),
+        ({"seeds": (Alike(agreement=0.5),) * 2}, "--agreement-seeds", "from 0.68 to 1"),
+        ({"seeds": (Alike(correlation=-0.1),) * 2}, "--correlation-seeds", "from 0 to 1"),
+        (
+            {"sides": Alike(correlation=0.5), "seeds": (Alike(correlation=0.2),) * 2},
+            "--correlation",
+            "to 0.2",
+        ),
         ({"sds": (0.5, 0.01)}, "--sd-seeds", "at most 40.0"),
     ],
 )
