@@ -142,7 +142,21 @@ def outcomes(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
         found.setdefault(outcome(experiment, row), []).append(framework_name(name))
     level = experiment.confidence
     told = [WORDS.say("outcome_of", names, WORDS.say("outcome", one, level)) for one, names in found.items()]
-    return [*told, *([WORDS.say("plan_ahead")] if any(one.kind == "more_seeds" for one in found) else [])]
+    return [*told, *([plan_ahead()] if any(one.kind == "more_seeds" for one in found) else [])]
+
+
+def plan_ahead() -> str:
+    """What goes with any number of seeds."""
+    return WORDS.say("plan_ahead")
+
+
+def range_text(found: Sequence[int | None]) -> str:
+    """The range of a number of seeds or test examples, in brackets.
+
+    Args:
+        found: the number as estimated, and the range that the variances leave open; None: no number.
+    """
+    return WORDS.say("range_of", found)
 
 
 # verdicts of which nothing is decided, whatever the seeds

@@ -58,7 +58,7 @@ def _lines(one: SeedPlan) -> list[Line]:
         lines.append(Line("known", WORDS.say("given", given)))
         lines += [Line("open", WORDS.say("missing", name)) for name in MISSABLE if not getattr(given, name)]
     lines.append(Line("spread", WORDS.say("spread", _spread(one))))
-    return [*lines, Line("next", power.WORDS.say("plan_ahead"))]
+    return [*lines, Line("next", power.plan_ahead())]
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def answer(one: SeedPlan) -> Answer:
 
 def _range_of_seeds(seeds: Number) -> str:
     number, low, high = seeds
-    return "" if number is None or low == high else power.WORDS.say("range_of", seeds)
+    return "" if number is None or low == high else power.range_text(seeds)
 
 
 def _range_of_examples(needed: tuple[int, int, int], at_hand: int) -> str:
@@ -118,7 +118,7 @@ def _range_of_examples(needed: tuple[int, int, int], at_hand: int) -> str:
     _, low, high = needed
     if low == high or low <= at_hand:
         return ""
-    return power.WORDS.say("range_of", [power.rounded_down(number) for number in needed])
+    return power.range_text([power.rounded_down(number) for number in needed])
 
 
 @dataclass(frozen=True)

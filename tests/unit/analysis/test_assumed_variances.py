@@ -144,7 +144,7 @@ def test_what_published_runs_have_in_common_gives_the_variances_that_they_show()
 def test_the_planned_power_is_that_of_whole_experiments(paired, seed, side, sides):
     seeds, examples, base = 5, 300, 0.75
     difference = 0.0
-    for _ in range(3):  # as the variances depend on the accuracies, and these on the difference
+    for _ in range(6):  # as the variances depend on the accuracies, and these on the difference
         scores = Scores((base + difference, base), seed, side, sides)
         difference = plan_of(scores.assumed(examples, paired), 0.95, 0.8).design.detectable(seeds)
     rng, draws = np.random.default_rng(1), bootstrap.Draws(examples, 200, 0)
