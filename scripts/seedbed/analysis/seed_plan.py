@@ -303,7 +303,7 @@ def _names(rows: Sequence[Contrast], families: Mapping[str, str]) -> list[str]:
 
 def _side(row: Contrast) -> str:
     """What FRAMEWORK/INIT of both sides have in common."""
-    return "/".join(a for a, b in zip(row.a.split("/"), row.b.split("/"), strict=True) if a == b)
+    return "/".join(a for a, b in zip(row.a.split("/"), row.b.split("/"), strict=False) if a == b)
 
 
 def _of_both(a: str, b: str) -> str:
