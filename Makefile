@@ -52,6 +52,9 @@ run: install ## run an experiment: make run CONFIG=experiments/NAME.yaml (or sev
 	@$(BIN)/python scripts/next_stages.py $(CONFIG) -- $(SNAKEMAKE)
 	@$(BIN)/python scripts/show.py --configfile $(CONFIG)
 
+# the command, which `pip install .` installs under this name
+SEEDBED = PYTHONPATH=scripts $(BIN)/python -m seedbed
+
 plan: install ## say what `make run` would run, and for about how long: make plan CONFIG=experiments/NAME.yaml
 	@$(BIN)/python scripts/check_config.py $(CONFIG)
 	@$(SNAKEMAKE) --dry-run --quiet rules
@@ -59,8 +62,8 @@ plan: install ## say what `make run` would run, and for about how long: make pla
 ifneq ($(filter compare,$(MAKECMDGOALS)),)
 $(if $(and $(A),$(B)),,$(error name two experiments: make compare A=results/ONE B=results/OTHER))
 endif
-compare: install ## compare two experiments: make compare A=results/ONE B=results/OTHER [OUTPUT=FILE.html]
-	@$(BIN)/python scripts/compare.py $(A) $(B) $(if $(OUTPUT),--output $(OUTPUT))
+compare: install ## compare two experiments: make compare A=results/ONE B=results/OTHER [SAME=NAME=OTHER OUTPUT=FILE.html]
+	@$(SEEDBED) compare $(A) $(B) $(if $(SAME),--same $(SAME)) $(if $(OUTPUT),--output $(OUTPUT))
 
 ifneq ($(filter plan-labels,$(MAKECMDGOALS)),)
 $(if $(and $(RESULTS),$(TARGET)),,$(error name an experiment and a score to reach: make plan-labels RESULTS=results/ONE TARGET=0.85))

@@ -15,10 +15,10 @@ from typing import Any
 import yaml
 
 from bench.processes import ROOT, BenchError, Usage, run, run_all
-from seedbed.analysis.finished import complete_settings
 from seedbed.config.plan import Plan
 from seedbed.core import files
 from seedbed.core.errors import SeedbedError
+from seedbed.core.statistics_settings import complete_settings
 from seedbed.training.schedule import updates_per_epoch, warmup_updates
 
 HERE = Path(__file__).parent

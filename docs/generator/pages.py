@@ -8,11 +8,15 @@ from pathlib import Path
 
 import columns
 
+from seedbed.commands import subcommands
 from seedbed.config import documentation
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "reference"
-COMMANDS = ("show.py", "compare.py", "plan_labels.py", "merge_adapter.py")
+SCRIPTS = ("show.py", "plan_labels.py", "merge_adapter.py")
+WHERE = (
+    "`pip install .` installs it. In the repository call it `PYTHONPATH=scripts .venv/bin/python -m seedbed`."
+)
 MADE = "`make reference` writes this page from"
 
 
@@ -68,16 +72,20 @@ def commands() -> str:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = re.findall(r"^([a-z-]+):.*## (.*)$", makefile, re.MULTILINE)
     rows = "".join(f"| `make {name}` | {_in_cell(about)} |\n" for name, about in targets)
-    parts = ["# Commands", f"{MADE} the Makefile and the scripts.", "## make"]
+    parts = ["# Commands", f"{MADE} the Makefile, the scripts and the command.", "## make"]
     parts.append(f"| target | what it does |\n| --- | --- |\n{rows}".rstrip())
-    for name in COMMANDS:
-        parts.append(f"## scripts/{name}\n\n```text\n{_help(name)}\n```")
+    for name in SCRIPTS:
+        told = _help(str(ROOT / "scripts" / name))
+        parts.append(f"## scripts/{name}\n\n```text\n{told}\n```")
+    parts.append(f"## The command seedbed\n\n{WHERE}")
+    for name in subcommands():
+        parts.append(f"### seedbed {name}\n\n```text\n{_help('-m', 'seedbed', name)}\n```")
     return "\n\n".join(parts) + "\n"
 
 
-def _help(name: str) -> str:
-    """What a script prints for --help, on lines of 100 characters."""
-    command = [sys.executable, str(ROOT / "scripts" / name), "--help"]
+def _help(*command: str) -> str:
+    """What a script or a subcommand prints for --help, on lines of 100 characters."""
+    command = [sys.executable, *command, "--help"]
     environment = {"COLUMNS": "100", "PYTHONPATH": str(ROOT / "scripts"), "NO_COLOR": "1"}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
 

@@ -25,7 +25,6 @@ from seedbed.analysis.finished import (
     Finished,
     Group,
     check_finished,
-    complete_settings,
     read_finished,
     read_group,
 )
@@ -45,6 +44,7 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
 from seedbed.core.rows import Row, grouped
 from seedbed.core.seeds import independent_seeds
+from seedbed.core.statistics_settings import complete_settings
 from seedbed.core.words import metric_name
 
 PLACE = ("dataset", "model", "framework", "init")

@@ -15,8 +15,6 @@ from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.outputs import CellOutputs, read_outputs, stack
 from seedbed.analysis.sides import seeds_of
 from seedbed.analysis.table_rows import RunRow
-from seedbed.config.settings import Statistics
-from seedbed.config.validation import as_written, complete
 from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
@@ -72,7 +70,7 @@ def recorded(name: str, runs: Sequence[RunRow], task: Task, settings: Mapping[st
         name: of the experiment.
         runs: all of them.
         task: what they were trained for.
-        settings: see `complete_settings`: they stand in for the experiment's `statistics`.
+        settings: see `core.statistics_settings`: they stand in for the experiment's `statistics`.
     """
     grid = {f"{column}s": list(dict.fromkeys(run[column] for run in runs)) for column in CELL}
     return {
@@ -92,16 +90,6 @@ def _recipe(run: RunRow) -> dict[str, Any]:
     told = {"family": run.recipe_family, "method": run.method, "swept": dict(run.swept)}
     name = without_size(run.recipe_family, {SIZE: run.train_size})
     return told if name == run.recipe_family else {**told, DECLARED: name, SIZE: run.train_size}
-
-
-def complete_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Some keys of the config's `statistics`, such as confidence, with the defaults of all others.
-
-    Raises:
-        SeedbedError: a value that the config does not allow.
-    """
-    values = {**as_written(Statistics()), **settings}
-    return complete(Statistics, values, where="statistics.", what="statistics")
 
 
 @dataclass(frozen=True)
@@ -147,7 +135,7 @@ def read_finished(folder: Path, settings: Mapping[str, Any], name: str) -> Finis
 
     Args:
         folder: of the experiment, such as results/demo.
-        settings: see `complete_settings`.
+        settings: see `core.statistics_settings`.
         name: as tables name it.
 
     Raises:

@@ -15,7 +15,7 @@ from typing import Any
 from seedbed.analysis import label_worth
 from seedbed.analysis.contrasts import Sides
 from seedbed.analysis.experiment import INITS
-from seedbed.analysis.finished import Finished, complete_settings, read_finished, read_group
+from seedbed.analysis.finished import Finished, read_finished, read_group
 from seedbed.analysis.label_questions import Counted, Part, Points, Question, part_of_runs
 from seedbed.analysis.label_worth import FEWER, MORE, Curve, Labels, Reached
 from seedbed.analysis.label_worth_rows import extrapolated_columns, number_columns
@@ -30,6 +30,7 @@ from seedbed.core.recipes import train_size
 from seedbed.core.rows import CELL, TypedRow, grouped
 from seedbed.core.run_folder import subset_file
 from seedbed.core.splits import PREDICTED
+from seedbed.core.statistics_settings import complete_settings
 from seedbed.core.subsets import read_order
 from seedbed.core.tasks import FRACTION, METRICS
 from seedbed.core.words import bounds_of, metric_name, unit_of

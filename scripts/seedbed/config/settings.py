@@ -27,7 +27,6 @@ from seedbed.config.values import (
     NonNegativeWhole,
     Positive,
     PositiveShare,
-    Probability,
     Seed,
     Share,
     ShareBelowOne,
@@ -39,12 +38,15 @@ from seedbed.config.values import (
     check_group_names,
     check_task,
     either,
+    number,
     read_group,
     task_of_dataset,
     whole,
 )
 from seedbed.core.methods import METHODS
 from seedbed.core.model_formats import MODEL_FORMATS
+from seedbed.core.statistics_settings import EQUIVALENCE_MARGIN, Setting
+from seedbed.core.statistics_settings import SETTINGS as STATISTICS
 from seedbed.core.tasks import ANSWERS, CLASSES, DEFAULT, LABEL_SETS, TASKS, VALUES
 
 
@@ -919,34 +921,32 @@ class Checks(Block):
     parity_tolerance: Positive = key(1e-4, "Largest allowed difference of hidden states.")
 
 
+def told(setting: Setting) -> Any:
+    """The field of a setting that core knows, too."""
+    return key(setting.default, setting.meaning, unit=setting.unit)
+
+
+def within(setting: Setting) -> Any:
+    """The type of its values."""
+    return (whole if isinstance(setting.default, int) else number)(**setting.limits)
+
+
 class EquivalenceMargin(Block):
     """Largest difference at which the frameworks count as equivalent, for each init."""
 
-    pretrained: PositiveShare = key(
-        0.01,
-        "Margin for runs from the checkpoint: 0.01 is one point of accuracy or F1, and 0.01 of a Matthews "
-        "correlation.",
-        unit="of the metric",
-    )
-    random: PositiveShare = key(0.02, "Margin for runs from random weights.", unit="of the metric")
+    pretrained: within(EQUIVALENCE_MARGIN["pretrained"]) = told(EQUIVALENCE_MARGIN["pretrained"])
+    random: within(EQUIVALENCE_MARGIN["random"]) = told(EQUIVALENCE_MARGIN["random"])
 
 
 class Statistics(Block):
     """Statistics in the tables."""
 
-    confidence: Probability = key(0.95, "Level of intervals.", unit="fraction")
-    power: Probability = key(0.8, "Power for the number of seeds in the tables.", unit="fraction")
-    replicates: whole(ge=100, le=1_000_000) = key(
-        10_000,
-        "Bootstrap replicates of seeds and test examples behind each interval.",
-        unit="replicates",
-    )
-    bootstrap_seed: NonNegativeWhole = key(0, "Seed of the bootstrap, for reproducible tables.")
-    difference_of_interest: Positive = key(
-        0.02,
-        "The smallest difference worth finding; numbers of seeds are planned for it, not for the difference "
-        "seen.",
-        unit="of the metric: fraction, correlation, or nats of a loss",
+    confidence: within(STATISTICS["confidence"]) = told(STATISTICS["confidence"])
+    power: within(STATISTICS["power"]) = told(STATISTICS["power"])
+    replicates: within(STATISTICS["replicates"]) = told(STATISTICS["replicates"])
+    bootstrap_seed: within(STATISTICS["bootstrap_seed"]) = told(STATISTICS["bootstrap_seed"])
+    difference_of_interest: within(STATISTICS["difference_of_interest"]) = told(
+        STATISTICS["difference_of_interest"]
     )
     equivalence_margin: EquivalenceMargin = EquivalenceMargin()
 

@@ -139,7 +139,7 @@ def _redefined(kind: str, name: str, folder: Path) -> str:
     else:
         own = f"define {kind}.{other} with this definition and put it into grid.{kind} in place of {name}"
     return (
-        f"{own} (scripts/compare.py --same {name}={other} compares the two); or keep this experiment apart "
+        f"{own} (make compare SAME={name}={other} compares the two); or keep this experiment apart "
         f"from the others: set results to another folder; or remove {folder} to make it again for all"
     )
 

@@ -17,12 +17,14 @@ imports it in the process of every job.
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from seedbed.config.plan import Plan
 from seedbed.core import wording
 from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, VALUES, Task
 from seedbed.core.words import metric_name
+
+if TYPE_CHECKING:  # results from outside have figures without a plan, and without what a plan needs
+    from seedbed.config.plan import Plan
 
 COMMON = ("runs", "summary")  # tables that every figure of rule plot_figures is drawn from
 
@@ -30,12 +32,12 @@ COMMON = ("runs", "summary")  # tables that every figure of rule plot_figures is
 # --- when a figure is drawn ---------------------------------------------------------------------------------
 
 
-def always(plan: Plan) -> bool:
+def always(plan: "Plan") -> bool:
     """In every experiment."""
     return True
 
 
-def compares(plan: Plan) -> bool:
+def compares(plan: "Plan") -> bool:
     """Where two inits, models, frameworks or methods can be compared."""
     grid, recipes = plan.config["grid"], plan.config["recipes"]
     return (
@@ -45,28 +47,28 @@ def compares(plan: Plan) -> bool:
     )
 
 
-def several_datasets(plan: Plan) -> bool:
+def several_datasets(plan: "Plan") -> bool:
     """Where the grid has more than one dataset."""
     return len(plan.config["grid"]["datasets"]) > 1
 
 
-def sweeps(plan: Plan) -> bool:
+def sweeps(plan: "Plan") -> bool:
     """Where a family has several recipes to choose from."""
     families = [plan.config["recipes"][name]["family"] for name in plan.config["grid"]["recipes"]]
     return len(set(families)) < len(families)
 
 
-def has_sizes(plan: Plan) -> bool:
+def has_sizes(plan: "Plan") -> bool:
     """Where sizes of training are swept."""
     return bool(plan.sizes)
 
 
-def has_one_size(plan: Plan) -> bool:
+def has_one_size(plan: "Plan") -> bool:
     """Where every run trains on all texts."""
     return not plan.sizes
 
 
-def has_test_curves(plan: Plan) -> bool:
+def has_test_curves(plan: "Plan") -> bool:
     """Where the test split is evaluated while training."""
     return plan.config["evaluation"]["test_curves"]
 
@@ -93,7 +95,7 @@ class FigureSpec:
     module: str
     section: str
     outputs: tuple[str, ...] = ()
-    when: Callable[[Plan], bool] = always
+    when: Callable[["Plan"], bool] = always
     one_metric: bool | None = None
     tables: tuple[str, ...] = ()
     rule: str = "plot_figures"
@@ -104,7 +106,7 @@ class FigureSpec:
         metric = metric_name(task.selection)
         return own or wording.fill(wording.data("figures/titles")[self.name], metric=metric)
 
-    def is_drawn(self, plan: Plan) -> bool:
+    def is_drawn(self, plan: "Plan") -> bool:
         """Whether rule plot_figures draws it for this experiment."""
         fits = not self.outputs or plan.task.outputs in self.outputs
         fits = fits and self.one_metric in (None, plan.task.has_one_metric)
@@ -232,12 +234,12 @@ FIGURES = (
 TABLES = tuple(dict.fromkeys([*COMMON, *(table for spec in FIGURES for table in spec.tables)]))
 
 
-def names_for(plan: Plan) -> list[str]:
+def names_for(plan: "Plan") -> list[str]:
     """Names of the figures that rule plot_figures draws for this experiment."""
     return [spec.name for spec in FIGURES if spec.is_drawn(plan)]
 
 
-def tables_for(plan: Plan) -> list[str]:
+def tables_for(plan: "Plan") -> list[str]:
     """Names of the tables that these are drawn from."""
     needed = {*COMMON, *(table for spec in FIGURES if spec.is_drawn(plan) for table in spec.tables)}
     return [name for name in TABLES if name in needed]

@@ -6,8 +6,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from seedbed.config.settings import Recipe
-from seedbed.config.validation import as_written
 from seedbed.core import wording
 from seedbed.core.words import code
 from seedbed.report.documents.blocks import Cell, Table
@@ -82,9 +80,14 @@ def meanings(keys: Collection[str], *, named: bool = True) -> Table:
         keys: the options.
         named: whether that last part, of both frameworks' flags, is told.
     """
+    # here, since all else of summary and report needs no pydantic
+    from seedbed.config.settings import Recipe
+    from seedbed.config.validation import as_written
+
     defaults = as_written(Recipe())
+    described = {name: field.description for name, field in Recipe.model_fields.items()}
     rows = [
-        (code(option.key), _value(defaults[option.key]), _meaning(option, named))
+        (code(option.key), _value(defaults[option.key]), _meaning(option, described, named))
         for option in options()
         if option.key in keys
     ]
@@ -92,8 +95,8 @@ def meanings(keys: Collection[str], *, named: bool = True) -> Table:
     return Table("options", columns, rows, WORDS.say("meanings", named))
 
 
-def _meaning(option: Option, named: bool) -> str:
-    return f"{Recipe.model_fields[option.key].description} {option.note * named}".rstrip()
+def _meaning(option: Option, described: Mapping[str, Any], named: bool) -> str:
+    return f"{described[option.key]} {option.note * named}".rstrip()
 
 
 def _value(value: Any) -> Cell:

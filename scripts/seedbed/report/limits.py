@@ -13,7 +13,6 @@ from seedbed.core.wording import Words
 from seedbed.data.audit import CLUSTERS, duplicate_check
 from seedbed.report.parts import MAX_LISTED
 from seedbed.report.sources import Sources
-from seedbed.sources.locations import ROOT
 
 WORDS = Words("report/limits")
 # checks of the audit that find test examples whose text an earlier one has
@@ -21,7 +20,7 @@ REPEATED = [duplicate_check("test", "test", kind) for kind in ("exact", "near")]
 # Fewer clusters than these make intervals too narrow, as their variance counts as well known: where they hold
 # all of it, 20 cover 93.5% of a nominal 95%, 10 cover 92% and 5 cover 88% (Student's t within 1.96).
 FEW_CLUSTERS = 20
-SIMULATIONS = ROOT / "resources" / "coverage"  # what benchmarks/coverage.py found, as a copy
+SIMULATIONS = Path(__file__).parent / "coverage"  # what benchmarks/coverage.py found, as a copy
 SIMULATED_LEVEL = 0.95  # of the intervals whose coverage was simulated
 SIMULATED_LOOKS = (3, 5, 10, 17, 25)  # of sequential.csv
 COLLAPSES = "collapses"  # the simulated world in which runs of one side collapse

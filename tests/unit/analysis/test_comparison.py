@@ -16,7 +16,6 @@ from synthetic import (
     make_generation,
 )
 
-import compare
 from seedbed.analysis import statistics
 from seedbed.analysis.comparison import (
     Comparison,
@@ -24,12 +23,13 @@ from seedbed.analysis.comparison import (
     find_matches,
     read_experiments,
 )
-from seedbed.analysis.finished import complete_settings
 from seedbed.analysis.runs import read_runs
 from seedbed.analysis.table_rows import write_runs
+from seedbed.commands import main
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import write_json
 from seedbed.core.rows import grouped, read_table, write_table
+from seedbed.core.statistics_settings import complete_settings
 from seedbed.report import comparison_document
 from seedbed.report.documents.blocks import cell_text
 
@@ -115,7 +115,7 @@ def test_a_dataset_and_a_model_of_other_names_are_matched_where_that_is_said(tmp
     assert named == {("dataset reviews", "reviews", "reviews_2"), ("model small", "small", "tiny")}
     assert found.only_a == found.only_b == []
     arguments = [str(x), str(y), "--replicates", "500", "--same", "reviews=reviews_2", "--same", "small=tiny"]
-    assert compare.main(arguments) == 0
+    assert main(["compare", *arguments]) == 0
     assert "Differs  name (reviews and reviews_2), name (small and tiny)" in capsys.readouterr().out
 
 
@@ -471,24 +471,24 @@ LABELS = ["Answer", "Differs", "Next"]
 def test_the_command_prints_one_screen_and_writes_both_formats(tmp_path, capsys):
     x, y = make(tmp_path, "x"), make(tmp_path, "y")
     few = ["--replicates", "200"]
-    assert compare.main([str(x), str(y), *few]) == 0
+    assert main(["compare", str(x), str(y), *few]) == 0
     printed = capsys.readouterr().out
     assert [line.split()[0] for line in printed.splitlines() if line[0:1].isalpha()][:3] == LABELS
     assert len(printed.splitlines()) <= 25
-    assert compare.main([str(x), str(y), *few, "--output", str(tmp_path / "out.md")]) == 0
+    assert main(["compare", str(x), str(y), *few, "--output", str(tmp_path / "out.md")]) == 0
     written = (tmp_path / "out.md").read_text(encoding="utf-8")
     assert [line.split("**")[1] for line in written.splitlines()[2:5]] == [f"{label}:" for label in LABELS]
-    assert compare.main([str(x), str(y), *few, "--output", str(tmp_path / "out.html")]) == 0
+    assert main(["compare", str(x), str(y), *few, "--output", str(tmp_path / "out.html")]) == 0
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
     assert page.lower().lstrip().startswith("<!doctype html>")
     assert "What pretraining gains" in page
-    assert compare.main([str(x), str(y), "--output", str(tmp_path / "out.pdf")]) == 1
+    assert main(["compare", str(x), str(y), "--output", str(tmp_path / "out.pdf")]) == 1
     assert "ends in .md or .html" in capsys.readouterr().err
-    assert compare.main([str(x), str(y), "--confidence", "95"]) == 1
+    assert main(["compare", str(x), str(y), "--confidence", "95"]) == 1
     assert "95.0 is greater than or equal to the maximum of 1" in capsys.readouterr().err
-    assert compare.main([str(x), str(y), "--confidence", "nan"]) == 1
+    assert main(["compare", str(x), str(y), "--confidence", "nan"]) == 1
     assert "statistics.confidence" in capsys.readouterr().err
-    assert compare.main([str(x), str(y), "--bootstrap-seed", "-1"]) == 1
+    assert main(["compare", str(x), str(y), "--bootstrap-seed", "-1"]) == 1
     assert "-1 is less than the minimum of 0" in capsys.readouterr().err
 
 
@@ -507,7 +507,7 @@ def test_folders_that_cannot_be_compared_are_refused(tmp_path, capsys):
     link = tmp_path / "link"
     link.symlink_to(x)
     assert "not compared with itself" in refused(x, link)
-    assert compare.main([str(x), str(empty)]) == 1
+    assert main(["compare", str(x), str(empty)]) == 1
     assert str(empty / "runs.csv") in capsys.readouterr().err
 
 

@@ -1,0 +1,81 @@
+"""The command `seedbed`, one module for each subcommand.
+
+In: a command line. Out: what the packages before it compute, on the terminal and in files.
+
+A module has `add_parser(subparsers)`, which adds its parser with its options, and `run(options)`, which does
+the work and returns nothing or raises a SeedbedError. It imports what computes only in `run`, so that
+`--help` is printed at once. A new module needs no entry anywhere.
+
+Exit codes: 0; 1 for input that is refused, with `ERROR: ...` on standard error; 2 for a wrong command line.
+"""
+
+import argparse
+import contextlib
+import importlib
+import pkgutil
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+import seedbed
+from seedbed.core.errors import SeedbedError, explaining_system_errors
+from seedbed.core.printable import for_terminal
+from seedbed.core.screen import LINES, screen
+
+MOST_COLUMNS = 100  # of a terminal: longer lines are hard to read
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; returns the exit code.
+
+    Args:
+        arguments: without the name of the program; None: those of the process.
+    """
+    modules = subcommands()
+    parser = argparse.ArgumentParser(
+        prog="seedbed", description="Which system is better, and how sure are we?"
+    )
+    parser.add_argument("--version", action="version", version=f"seedbed {seedbed.__version__}")
+    parsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for module in modules.values():
+        module.add_parser(parsers)
+    options = parser.parse_args(arguments)
+    try:
+        with explaining_system_errors():
+            modules[options.command].run(options)
+    except SeedbedError as error:
+        print(f"ERROR: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def subcommands() -> dict[str, ModuleType]:
+    """The modules of the subcommands by name, in alphabetical order."""
+    names = sorted(entry.name for entry in pkgutil.iter_modules(__path__))
+    return {name: importlib.import_module(f"{__name__}.{name}") for name in names}
+
+
+# --- what subcommands share ---------------------------------------------------------------------------------
+
+
+def add_statistics(parser: argparse.ArgumentParser) -> None:
+    """Add the options of statistics; one that is not given leaves the default of the config."""
+    group = parser.add_argument_group("statistics", argument_default=argparse.SUPPRESS)
+    group.add_argument("--confidence", type=float, help="level of intervals, such as 0.95")
+    group.add_argument("--replicates", type=int, help="of the bootstrap")
+    group.add_argument("--bootstrap-seed", type=int, help="of the bootstrap's draws")
+
+
+def statistics_of(options: argparse.Namespace) -> dict[str, Any]:
+    """The options of statistics that were given, by their keys in the config."""
+    names = ("confidence", "replicates", "bootstrap_seed")
+    return {name: getattr(options, name) for name in names if hasattr(options, name)}
+
+
+def show(facts: Mapping[str, Any], places: Sequence[str], rest: str, lines: int | None = LINES) -> None:
+    """Print what a document opens with on one screen; see `core.screen.screen`."""
+    width = min(MOST_COLUMNS, shutil.get_terminal_size().columns)
+    with contextlib.suppress(BrokenPipeError):  # of `| head`
+        print(for_terminal(screen(facts, places, rest, width, lines)), flush=True)

@@ -1,0 +1,1 @@
+"""Readers of the result files of other programs, a module each; `read.FORMATS` names them."""
