@@ -33,8 +33,9 @@ def expand_seeds_of_looks(config: dict[str, Any]) -> None:
         SeedbedError: seeds are not integers; looks are not rising; the grid lacks an init, or has sizes of
             training; or seeds are fused.
     """
-    until, grid = config.pop("until"), config["grid"]
+    until, grid = config["until"], config["grid"]
     if until is None or not until["decided"]:
+        del config["until"]
         return
     most = until["max_seeds"]
     looks = [*(seeds for seeds in until["looks"] if seeds < most), most]
