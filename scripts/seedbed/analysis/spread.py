@@ -23,7 +23,8 @@ Term = tuple[np.ndarray, int]
 # where the interaction holds all.
 CREDIT = 0.5
 # At one of several looks none is: their levels are far below 5%, where a variance of seeds that is estimated
-# too low by chance decides too much. With half, five looks decide 6.7% of equal sides, with none 5.3%.
+# too low by chance decides too much. With half, five looks tell up to 7.2% of equal sides apart, with none
+# 5.2% (benchmarks/spending.py).
 NO_CREDIT = 0.0
 
 

@@ -19,16 +19,13 @@ class Looked:
     """A question at its present look.
 
     Attributes:
-        name: of the framework; empty where there is one.
+        name: of the framework; empty where there is one, and where all stand alike.
         standing: see `stopping.standing`.
-        width: how wide its interval is, relative to that of as many seeds whose number was fixed before; None
-            without an interval.
         test_examples: at hand.
     """
 
     name: str
     standing: Standing
-    width: float | None
     test_examples: int
 
 
@@ -37,13 +34,16 @@ class Looks:
     """The questions of one place.
 
     Attributes:
-        looked: by framework.
+        looked: by framework; one where all stand alike.
+        widths: how wide the interval of each framework is, relative to that of as many seeds whose number was
+            fixed before; of those that have an interval.
         interest: the difference of interest, in the unit of the metric.
         metric: whose difference it is.
         power: with which more test examples would find it.
     """
 
     looked: Sequence[Looked]
+    widths: Sequence[float]
     interest: float
     metric: str
     power: float
@@ -59,17 +59,18 @@ def looks(experiment: Experiment, rows: Mapping[str, Row]) -> Looks | None:
     found = {name: now for name, row in rows.items() if (now := standing(experiment, row))}
     if not found:
         return None
-    several = len(rows) > 1
+    alike = len({(now.state, now.seeds, now.examples) for now in found.values()}) == 1
     looked = [
         Looked(
-            framework_name(name) if several else "",
+            "" if alike else framework_name(name),
             now,
-            _width(now.row),
             known(experiment.side(now.row, "a")[0].test_examples),
         )
         for name, now in found.items()
     ]
-    return Looks(looked, interest(experiment), looked[0].standing.row["metric"], experiment.power)
+    metric = looked[0].standing.row["metric"]
+    widths = [width for now in found.values() if (width := _width(now.row)) is not None]
+    return Looks(looked[:1] if alike else looked, widths, interest(experiment), metric, experiment.power)
 
 
 def sentences(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:

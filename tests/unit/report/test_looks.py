@@ -44,9 +44,22 @@ def test_a_futile_question_asks_for_test_texts(asked_of):
 
 def test_the_width_is_relative_to_a_number_fixed_before():
     found = growing(fixed_low=0.0, fixed_high=0.05)
-    (looked,) = looks(found, {"fairseq": found.contrasts[0]}).looked
-    assert looked.width == pytest.approx(0.08 / 0.05)
-    assert looked.name == ""
+    told = looks(found, {"fairseq": found.contrasts[0]})
+    assert told.widths == [pytest.approx(0.08 / 0.05)]
+
+
+def test_frameworks_are_named_where_they_do_not_stand_alike():
+    found = growing()
+    (row,) = found.contrasts
+    other = {**row, "ci_low": 0.01, "direction": "higher"}
+    alike, apart = (
+        looks(found, {"fairseq": row, "transformers": each}).looked for each in (dict(row), other)
+    )
+    assert [one.name for one in alike] == [""]
+    assert [(one.name, one.standing.state) for one in apart] == [
+        ("fairseq", "open"),
+        ("Transformers", "decided"),
+    ]
 
 
 def test_the_opening_has_a_line_of_looks_only_where_there_are_some():
