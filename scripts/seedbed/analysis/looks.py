@@ -15,8 +15,8 @@ from scipy import optimize, special
 
 # Of alpha, a look at n of N seeds has spent (n / N)^2 (Kim and DeMets 1987). In simulations of 37 mixes of
 # what varies (benchmarks/spending.py, five looks up to 25 seeds) the error rate is 5.2% at most, where that
-# of one look at 25 is 5.0%, and the power is 3 points below at most. An exponent of 1 stops one seed earlier and
-# costs 8 points of power; O'Brien and Fleming's way costs 1 point and takes two to three seeds more.
+# of one look at 25 is 5.0%, and the power is 3 points below at most. An exponent of 1 stops one seed earlier
+# and costs 8 points of power; O'Brien and Fleming's way costs 1 point and takes two to three seeds more.
 EXPONENT = 2.0
 POINTS = 201  # of the quadrature
 FAR = 8.0  # standard deviations beyond which nothing is integrated
