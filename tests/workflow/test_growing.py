@@ -23,6 +23,7 @@ def test_seeds_are_added_until_the_last_look_and_nothing_is_trained_twice(tmp_pa
     assert "Open: 1 question of 1. Run the same command again for 4 seeds" in first.stdout + first.stderr
     planned = succeeded(project.snakemake("--dry-run"))
     assert "2 of 8 runs to train" in planned.stdout + planned.stderr
+    assert "This is stage 2: seeds are added" in planned.stdout + planned.stderr
     runs = project.results / "small" / "runs"
     kept = {path: path.stat().st_ino for path in runs.rglob("predictions.csv")}
     succeeded(project.snakemake("--cores", "2"))
