@@ -44,17 +44,19 @@ demo-lora: ## run the embedded experiment with LoRA and QLoRA and print its summ
 demo-sizes: ## train on 35 to 282 reviews, and print how many labels the checkpoint is worth
 	@$(MAKE) --no-print-directory run CONFIG=experiments/demo_sizes.yaml
 
-SNAKEMAKE = $(BIN)/python scripts/check_config.py $(CONFIG) && $(BIN)/snakemake --cores $(CORES) \
-    $(if $(filter-out config.yaml,$(CONFIG)),--configfile $(CONFIG)) $(OPTIONS)
+SNAKEMAKE = $(BIN)/snakemake --cores $(CORES) $(if $(filter-out config.yaml,$(CONFIG)),--configfile $(CONFIG)) $(OPTIONS)
 
 run: install ## run an experiment: make run CONFIG=experiments/NAME.yaml (or several: CONFIG="A.yaml B.yaml")
+	@$(BIN)/python scripts/check_config.py $(CONFIG)
 	@$(SNAKEMAKE)
+	@$(BIN)/python scripts/next_stages.py $(CONFIG) -- $(SNAKEMAKE)
 	@$(BIN)/python scripts/show.py --configfile $(CONFIG)
 
 # the command, which `pip install .` installs under this name
 SEEDBED = PYTHONPATH=scripts $(BIN)/python -m seedbed
 
 plan: install ## say what `make run` would run, and for about how long: make plan CONFIG=experiments/NAME.yaml
+	@$(BIN)/python scripts/check_config.py $(CONFIG)
 	@$(SNAKEMAKE) --dry-run --quiet rules
 
 ifneq ($(filter compare,$(MAKECMDGOALS)),)

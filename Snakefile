@@ -31,6 +31,11 @@ include: "rules/aggregate.smk"
 include: "rules/report.smk"
 
 
+if PLAN.decision:
+
+    include: "rules/decide.smk"
+
+
 rule all:
     """All results of the experiment's config."""
     input:
@@ -41,3 +46,4 @@ rule all:
         report=rules.write_report.output.report,
         summary=rules.write_summary.output,
         tables=rules.write_tables.output,
+        decision=PLAN.decision,

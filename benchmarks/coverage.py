@@ -14,18 +14,21 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
-from seedbed.analysis import bootstrap, dominance, label_worth, statistics
+from seedbed.analysis import bootstrap, dominance, label_worth, spread, statistics, stopping
+from seedbed.analysis import looks as looks_at
 from seedbed.analysis.predictions import CellPredictions
 from seedbed.analysis.sides import SideMaker
 from seedbed.core import class_metrics
@@ -39,9 +42,13 @@ EXAMPLES = (200, 2000)
 VALIDATION = 200
 TRUTHS_BEYOND = {0.0: "fewer", math.inf: "more"}  # than the sizes
 LOOKS = (3, 5, 10, 25)
+PLANNED = (3, 5, 10, 17, 25)  # the looks of `until`
+INTEREST = 0.02  # its difference of interest
+DIFFERENCES = (0.0, 0.02, 0.05)
 CONFIDENCE = 0.95
 STUDIES = (
-    "coverage", "crossed", "selection", "looks", "aso", "sizes", "counted", "again", "sizes_again",
+    "coverage", "crossed", "selection", "looks", "sequential", "aso", "sizes", "counted",
+    "again", "sizes_again",
 )  # fmt: skip
 
 
@@ -521,6 +528,95 @@ def looks(world: World, examples: int, asked: Asked) -> dict[str, object]:
     return row | {"ever_percent": round(100 * float(said.any(axis=1).mean()), 1)}
 
 
+def sequential(world: World, examples: int, difference: float, asked: Asked) -> dict[str, object]:
+    """Seeds added until a question is decided, by the looks of `until`, beside 25 seeds at once. Paired.
+
+    Shares of simulations, in percent: what the looks decide and how they end, whether the interval at the end
+    holds the true difference; and what one look at 25 seeds decides.
+    """
+    level = world.accuracies[0]
+    world = replace(world, accuracies=(level, level - difference), collapse=0.0)
+    rng = asked.rng("sequential", world.name, examples, difference)
+    draws = bootstrap.Draws(examples, asked.replicates, asked.seed)
+    ends: dict[str, list[bool | int]] = {}
+    for simulation in range(asked.simulations):
+        ease, luck = world.ease(examples, rng), lucks(world, PLANNED[-1], True, rng)
+        scores = [world.right(side, ease[side], luck[side], rng) for side in range(2)]
+        compared = partial(_compared, scores, draws, simulation)
+        told, (low, high) = _looked_at(compared)
+        told |= _at_once(compared(PLANNED[-1], CONFIDENCE, spread.CREDIT))
+        told["covered"] = low <= difference <= high
+        for name, value in told.items():
+            ends.setdefault(name, []).append(value)
+    shares = {
+        f"{name}_percent": round(100 * float(np.mean(values)), 1)
+        for name, values in ends.items()
+        if name != "seeds"
+    }
+    return {
+        "world": world.name,
+        "examples": examples,
+        "difference": difference,
+        "simulations": asked.simulations,
+        "mean_seeds": round(float(np.mean(ends["seeds"])), 1),
+        **shares,
+    }
+
+
+def _compared(
+    scores: list[np.ndarray],
+    draws: bootstrap.Draws,
+    seed: int,
+    seeds: int,
+    confidence: float,
+    credit: float,
+) -> bootstrap.Estimate:
+    """The difference over the first of paired seeds."""
+    named = tuple((k, k) for k in range(seeds))
+    sides = [bootstrap.Side(each[:seeds], named, draws) for each in scores]
+    return bootstrap.compare(*sides, paired=True, confidence=confidence, seed=seed, credit=credit)
+
+
+def _looked_at(
+    compared: Callable[[int, float, float], bootstrap.Estimate],
+) -> tuple[dict[str, Any], tuple[float, float]]:
+    """How the looks at one experiment end, and the interval at the last of them."""
+    last = looks_at.look_at(PLANNED[-1], PLANNED, CONFIDENCE).confidence
+    for seeds in PLANNED:
+        look = looks_at.look_at(seeds, PLANNED, CONFIDENCE)
+        found = compared(seeds, look.confidence, spread.NO_CREDIT)
+        small = found.low > -INTEREST and found.high < INTEREST
+        apart = found.low > 0 or found.high < 0
+        chance = stopping.chance_of_endless_seeds(
+            found.delta,
+            found.se_seeds,
+            found.se_examples,
+            degrees=seeds - 1,
+            interest=INTEREST,
+            confidence=last,
+        )
+        futile = not small and not apart and chance < stopping.LEAST_CHANCE
+        if small or apart or futile or seeds == PLANNED[-1]:
+            break
+    told = {
+        "seeds": seeds,
+        "apart": apart,
+        "reversed": apart and found.high < 0,
+        "small": small and not apart,
+        "futile": futile,
+    }
+    return told, (found.low, found.high)
+
+
+def _at_once(found: bootstrap.Estimate) -> dict[str, Any]:
+    """What one look at all seeds decides."""
+    apart = found.low > 0 or found.high < 0
+    return {
+        "apart_at_once": apart,
+        "small_at_once": not apart and found.low > -INTEREST and found.high < INTEREST,
+    }
+
+
 def measured(bounds: dict[str, list[tuple[float, float]]], truth: float) -> dict[str, float]:
     """Coverage, in percent, and mean width, in points, of each kind of interval."""
     row = {}
@@ -564,6 +660,8 @@ def studies(asked: Asked) -> Iterator[tuple[str, list[tuple]]]:
     yield "crossed", [(crossing, *shape, share, size, asked) for shape, share, size in crossed]
     yield "selection", [(selection, *each, fewer) for each in product(SWEEPS, (0.01, 0.03), SEEDS[1:4])]
     yield "looks", [(looks, *each, fewer) for each in product(WORLDS[:-1], EXAMPLES)]
+    planned = product(WORLDS[:-1], EXAMPLES, DIFFERENCES)
+    yield "sequential", [(sequential, *each, half) for each in planned]
     yield "aso", [(false_order, seeds, asked) for seeds in SEEDS[1:]]
     yield "sizes", [(sizes, *each, half) for each in product(GROWTHS, EXAMPLES, SEEDS[1:4])]
     yield "counted", [(counted, *each, asked) for each in COUNTED]

@@ -20,7 +20,7 @@ import snakemake.benchmark
 from snakemake.dag import DAG
 from snakemake.logging import logger
 
-from seedbed.config import embedding
+from seedbed.config import embedding, stages
 from seedbed.config.params import canonical
 from seedbed.config.plan import Plan
 from seedbed.config.yaml_files import refuse_changed_labels, refuse_repeated_keys
@@ -70,6 +70,8 @@ def before_jobs():
 def after_jobs():
     try:
         guard.end(workflow, Path(PLAN.experiment_folder))
+        if PLAN.stage and (remark := stages.open_questions(Path(PLAN.experiment_folder), PLAN.stage)):
+            logger.warning(remark)
     except SeedbedError as error:
         raise embedding.refusal(error, workflow) from None
 

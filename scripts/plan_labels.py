@@ -16,7 +16,7 @@ from pathlib import Path
 from seedbed.analysis.label_plan import NEED_COLUMNS, plan_labels
 from seedbed.core.errors import SeedbedError, explaining_system_errors
 from seedbed.core.printable import for_terminal
-from seedbed.core.rows import write_table
+from seedbed.core.rows import check_output, write_table
 from seedbed.core.screen import screen
 from seedbed.report.label_plan import facts
 
@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     try:
         with explaining_system_errors():
-            _check_output(output)
+            check_output(output)
             plan = plan_labels(experiment, target, metric, options)
             if output is not None:
                 write_table(output, NEED_COLUMNS, plan.rows)
@@ -53,24 +53,6 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"ERROR: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-def _check_output(output: Path | None) -> None:
-    """Refuse a file that cannot be written, before anything is computed."""
-    if output is None:
-        return
-    if output.suffix != ".csv":
-        raise SeedbedError(
-            "the numbers are written as CSV", where=str(output), hint="name a file that ends in .csv"
-        )
-    files = [folder for folder in output.parents if folder.is_file()]
-    if files or output.is_dir():
-        raise SeedbedError(
-            "no file can be written there",
-            where=str(output),
-            found=f"{files[0]} is a file" if files else "a folder",
-            hint="name a file in a folder, such as results/labels.csv",
-        )
 
 
 if __name__ == "__main__":

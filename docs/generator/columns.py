@@ -19,6 +19,7 @@ from seedbed.analysis.differences import Contrast, Difference
 from seedbed.analysis.label_plan import NEED_COLUMNS, NeedRow
 from seedbed.analysis.label_worth_rows import WORTH_COLUMNS, WorthRow
 from seedbed.analysis.learning_curves import CURVE_COLUMNS, CurveRow
+from seedbed.analysis.seed_plan import SEED_PLAN_COLUMNS, SeedPlanRow
 from seedbed.analysis.table_rows import LEAKLESS, SUMMARY_COLUMNS, RunRow, SummaryRow, run_columns
 from seedbed.config.runs import RUN_KEYS
 from seedbed.core.splits import PREDICTED
@@ -66,6 +67,7 @@ def tables() -> dict[str, Table]:
         "learning_curves": Table((*CURVE_COLUMNS, *CurveRow.OPTIONAL), (CurveRow,)),
         "label_worth": Table(WORTH_COLUMNS, (WorthRow,)),
         "label_plan": Table(NEED_COLUMNS, (NeedRow,)),
+        "seed_plan": Table(SEED_PLAN_COLUMNS, (SeedPlanRow,)),
         "data_audit": Table(AUDIT),
         "trainable_parameters": Table(TRAINABLE),
         "metrics": Table(METRIC_COLUMNS),

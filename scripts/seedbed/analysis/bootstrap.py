@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from seedbed.analysis.spread import Seeds, Spread, levels_of, normal, spread_of, variance_of_means
+from seedbed.analysis.spread import CREDIT, Seeds, Spread, levels_of, normal, spread_of, variance_of_means
 from seedbed.core.errors import SeedbedError
 from seedbed.core.seeds import is_crossed
 
@@ -245,7 +245,9 @@ def choice_shares(candidates: Sequence[Candidate], seed: int) -> list[float]:
     return [float(np.mean(chosen == index)) for index in range(len(candidates))]
 
 
-def compare(a: Side, b: Side, *, paired: bool, confidence: float, seed: int) -> Estimate:
+def compare(
+    a: Side, b: Side, *, paired: bool, confidence: float, seed: int, credit: float = CREDIT
+) -> Estimate:
     """The difference mean(a) - mean(b) with its intervals over seeds and examples.
 
     The primary interval is that of the replicates' quantiles, with their deviations from their mean scaled to
@@ -256,6 +258,7 @@ def compare(a: Side, b: Side, *, paired: bool, confidence: float, seed: int) -> 
         paired: one draw of seeds serves both sides, whose rows of equal seeds belong together.
         confidence: level of both intervals, such as 0.95.
         seed: seed of the random numbers that draw seeds.
+        credit: see `spread.CREDIT`.
 
     Returns:
         An estimate without any interval where a side has one seed or one example, which says nothing of
@@ -264,7 +267,7 @@ def compare(a: Side, b: Side, *, paired: bool, confidence: float, seed: int) -> 
     Raises:
         SeedbedError: different numbers of replicates; paired sides that differ in seeds or examples.
     """
-    return compare_best(given(a), given(b), paired=paired, confidence=confidence, seed=seed)
+    return compare_best(given(a), given(b), paired=paired, confidence=confidence, seed=seed, credit=credit)
 
 
 def describe(side: Side, *, confidence: float, seed: int) -> Estimate:
@@ -298,7 +301,13 @@ def sd_on_new_examples(side: Side) -> float | None:
 
 
 def compare_best(
-    a: Sequence[Candidate], b: Sequence[Candidate], *, paired: bool, confidence: float, seed: int
+    a: Sequence[Candidate],
+    b: Sequence[Candidate],
+    *,
+    paired: bool,
+    confidence: float,
+    seed: int,
+    credit: float = CREDIT,
 ) -> Estimate:
     """The difference of two sides of which each has chosen its best recipe on validation.
 
@@ -309,12 +318,12 @@ def compare_best(
 
     Args:
         a, b: at least one candidate each. Candidates of a side have the same seeds and the same examples.
-        paired, confidence, seed: see `compare`.
+        paired, confidence, seed, credit: see `compare`.
 
     Raises:
         SeedbedError: as `compare`, or a side whose candidates differ in seeds or examples.
     """
-    sums = Sums([[a, b]] if paired else [[a], [b]], seed)
+    sums = Sums([[a, b]] if paired else [[a], [b]], seed, credit)
     return sums.estimate((1, -1), confidence)
 
 
@@ -328,19 +337,20 @@ class Sums:
         groups: points, each with at least one candidate. The points of a group have the same seeds and the
             same examples, and one draw of seeds serves them all; each group has a draw of its own.
         seed: seed of the random numbers that draw seeds.
+        credit: see `spread.CREDIT`.
 
     Raises:
         SeedbedError: candidates of a point, or points of a group, that differ in seeds or examples; different
             numbers of replicates.
     """
 
-    def __init__(self, groups: Sequence[Sequence[Sequence[Candidate]]], seed: int):
+    def __init__(self, groups: Sequence[Sequence[Sequence[Candidate]]], seed: int, credit: float = CREDIT):
         self._points = [point for group in groups for point in group]
         for point in self._points:
             _check_candidates(point)
         self._chosen = [point[choice(point)].test for point in self._points]
         self._group_of_point = [place for place, group in enumerate(groups) for _ in group]
-        self._seed = seed
+        self._seed, self._credit = seed, credit
         self._check()
 
     def _check(self) -> None:
@@ -433,7 +443,8 @@ class Sums:
         ]
         means = [summed(places, self._example_means) for places in by_examples.values()]
         largest = max(1.0, *(float(np.abs(self._chosen[place].scores).max()) for place in counted))
-        return spread_of(tables, variance_of_means(means), largest)
+        found = spread_of(tables, variance_of_means(means), largest)
+        return None if found is None else replace(found, credit=self._credit)
 
     @cached_property
     def _tables(self) -> list[np.ndarray]:
@@ -663,6 +674,10 @@ class Scaled:
         scale = self.spread.half_width(confidence) / normal(confidence)
         low, high = (self.delta + scale * end for end in self._standard_ends(confidence))
         return min(self.delta, low), max(self.delta, high)
+
+    def with_credit(self) -> "Scaled":
+        """The same for seeds whose number was fixed before."""
+        return replace(self, spread=replace(self.spread, credit=CREDIT))
 
     def _standard_ends(self, confidence: float) -> tuple[float, float]:
         """Both quantiles of the replicates in standard deviations from their mean; beyond the last few as far

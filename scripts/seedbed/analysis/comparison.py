@@ -38,6 +38,7 @@ from seedbed.analysis.sides import (
     named_seed,
     pairing,
 )
+from seedbed.analysis.spread import CREDIT
 from seedbed.analysis.table_rows import RunRow
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
@@ -458,7 +459,12 @@ class _Tests:
         a, b = (list(each.values()) for each in choices)
         names = [what, match.selection, *match.place, match.name_a, match.name_b]
         seed = named_seed(self._settings, names)
-        how: How = {"paired": design.paired, "confidence": self._settings["confidence"], "seed": seed}
+        how: How = {
+            "paired": design.paired,
+            "confidence": self._settings["confidence"],
+            "seed": seed,
+            "credit": CREDIT,
+        }
         estimate = compare_best(a, b, **how)
         chosen = choice(a), choice(b)
         tests = a[chosen[0]].test, b[chosen[1]].test

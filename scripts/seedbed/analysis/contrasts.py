@@ -24,6 +24,7 @@ from seedbed.analysis.differences import (
     with_holm,
     with_verdict,
 )
+from seedbed.analysis.looks import Look, look_at
 from seedbed.analysis.methods import (
     NO_SPREAD,
     ONE_SEED,
@@ -48,6 +49,7 @@ from seedbed.analysis.sides import (
     pairing,
     seeds_of,
 )
+from seedbed.analysis.spread import CREDIT, NO_CREDIT
 from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, value_column
 from seedbed.core.known import all_known, known
 from seedbed.core.rows import CELL, Row, grouped
@@ -111,7 +113,9 @@ CONTRAST_COLUMNS = (
 )
 # the bounds of a contrast's intervals
 ENDS = tuple(
-    f"{name}_{end}" for name in ("ci", "given", "bootstrap", "t", "equivalence") for end in ("low", "high")
+    f"{name}_{end}"
+    for name in ("ci", "given", "bootstrap", "t", "equivalence", "fixed")
+    for end in ("low", "high")
 )
 TESTED_TOGETHER = ("family", "test_set", "metric")  # columns in which the rows of one family of tests agree
 # Resampled means that are kept for further contrasts, in bytes; beyond it they are made anew.
@@ -226,6 +230,9 @@ def contrast(
     Where a run of a side has no finite loss, neither has the side a mean: the row has no difference, interval
     or test, and says so; only its probability of improvement is told, for which that run is the worst.
 
+    Where seeds are added until a question is decided (`until`), differences of inits have the level of their
+    look (`looks`), and a p that counts all looks.
+
     Intervals are cut at what is possible. `no_verdict` says why a difference bears no verdict whatever its
     interval (see `verdicts.no_verdict`), and is empty where it may; the frameworks are then inconclusive.
     Where some runs of a cell collapsed, the last three columns have the difference without them and its
@@ -240,7 +247,8 @@ def contrast(
     by_cell = grouped(runs, *CELL)
     listed = list_contrasts(summary, reporting["recipes"])
     chosen = [one for one in listed if _has_pairs_of_inits(one, by_cell)]
-    return contrast_pairs(chosen, runs, summary, reporting["statistics"], sides)
+    looks = reporting.get("until", {}).get("looks", ())
+    return contrast_pairs(chosen, runs, summary, reporting["statistics"], sides, looks)
 
 
 def contrast_pairs(
@@ -249,6 +257,7 @@ def contrast_pairs(
     summary: Sequence[SummaryRow],
     settings: Mapping[str, Any],
     sides: "Sides | None" = None,
+    looks: Sequence[int] = (),
 ) -> list[Contrast]:
     """The differences of these pairs, a row each, whoever listed them. Rules: see `contrast`.
 
@@ -258,21 +267,37 @@ def contrast_pairs(
         settings: the config's `statistics`.
         sides: the cells with their predictions or scores; None where these are not known. Of a pair whose
             cells it does not have, the interval is over seeds alone.
+        looks: numbers of seeds at which an experiment looks whether a question is decided; none for a fixed
+            number.
     """
     by_cell = grouped(runs, *CELL)
     comparisons = Counter(_tested_together(one) for one in pairs)
     families = _recipes_of_families(summary)
-    rows, of_pairs = [], [sides if sides is not None and sides.has(one) else None for one in pairs]
-    for one, known_sides in zip(pairs, of_pairs, strict=True):
-        over_seeds = _over_seeds(one, by_cell, settings, comparisons[_tested_together(one)])
-        estimate = _estimate(one, over_seeds, known_sides, families, settings)
-        rows.append(_finish(over_seeds, estimate, known_sides is not None, settings))
+    of_pairs = [sides if sides is not None and sides.has(one) else None for one in pairs]
+    own_settings = [_settings_of(one, by_cell, settings, looks) for one in pairs]
+    rows = []
+    for one, outputs, own in zip(pairs, of_pairs, own_settings, strict=True):
+        over_seeds = _over_seeds(one, by_cell, own, comparisons[_tested_together(one)])
+        estimate = _estimate(one, over_seeds, outputs, families, own)
+        rows.append(_finish(over_seeds, estimate, outputs is not None, own))
+    adjusted_rows = _with_holm(rows, settings["confidence"])
     return [
-        _with_verdict(row, one, by_cell, known_sides, settings)
-        for one, known_sides, row in zip(
-            pairs, of_pairs, _with_holm(rows, settings["confidence"]), strict=True
-        )
+        _with_verdict(row, one, by_cell, outputs, own)
+        for one, outputs, own, row in zip(pairs, of_pairs, own_settings, adjusted_rows, strict=True)
     ]
+
+
+def _settings_of(
+    one: Pair,
+    by_cell: Mapping[Key, Sequence[RunRow]],
+    settings: Mapping[str, Any],
+    looks: Sequence[int],
+) -> Mapping[str, Any]:
+    """The config's `statistics` for a difference; of one that decides whether there will be more seeds, with
+    its `look` and the confidence of that."""
+    seeds = min(len(by_cell[row.cell]) for side in (one.a, one.b) for row in side)
+    look = look_at(seeds, looks, settings["confidence"]) if one.family == "init" else None
+    return settings if look is None else {**settings, "confidence": look.confidence, "look": look}
 
 
 def _with_holm(rows: Sequence[Contrast], confidence: float) -> list[Contrast]:
@@ -672,7 +697,8 @@ def _estimate(
 
 def _how(one: Pair, paired: bool, settings: Mapping[str, Any]) -> How:
     seed = named_seed(settings, one.names)
-    return {"paired": paired, "confidence": settings["confidence"], "seed": seed}
+    credit = NO_CREDIT if "look" in settings else CREDIT
+    return {"paired": paired, "confidence": settings["confidence"], "seed": seed, "credit": credit}
 
 
 def _test_side(side: tuple[SummaryRow, ...], sides: Sides) -> Side:
@@ -721,9 +747,26 @@ def _finish(
         se_examples=estimate.se_examples,
         interval=_kind_of_interval(over_seeds.columns, estimate, predicted, agreed),
     )
+    if "look" in settings:
+        row = _with_look(row, estimate, settings["look"])
     if row.margin is not None and delta is not None:
         row = _with_equivalence(row, row.margin, estimate, error, confidence)
     return replace(row, method=method_text(row, settings["replicates"]))
+
+
+def _with_look(row: Contrast, estimate: Estimate, look: Look) -> Contrast:
+    """The row with its look, p of all looks together, and the interval if its number of seeds had been fixed
+    before."""
+    scaled = estimate.scaled
+    fixed = (None, None) if scaled is None else scaled.with_credit().interval(1 - look.alpha)
+    return replace(
+        row,
+        p_value=None if row.p_value is None else look.adjusted(row.p_value),
+        look=look.number,
+        looks=look.of,
+        fixed_low=fixed[0],
+        fixed_high=fixed[1],
+    )
 
 
 def _kind_of_interval(columns: Row, estimate: Estimate, predicted: bool, agreed: bool) -> str:

@@ -1,8 +1,8 @@
 """A difference of two sides as a typed row, and what contrasts and comparisons of experiments ask of each."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict, TypeVar
+from typing import Any, ClassVar, TypedDict, TypeVar
 
 from seedbed.analysis import verdicts
 from seedbed.analysis.bootstrap import Estimate, Side, compare
@@ -94,7 +94,13 @@ class Contrast(Difference):
         probability_of_improvement, aso_eps_min: see `dominance`.
         interval: what the primary interval is, see `methods`.
         method: how the row was made, in words.
+        look, looks: which of the looks of a growing experiment this is, and how many are planned; the primary
+            interval has the level of that look.
+        fixed_low, fixed_high: the interval if the number of seeds had been fixed before.
     """
+
+    # written only where seeds are added until a question is decided
+    OPTIONAL: ClassVar[Collection[str]] = ("look", "looks", "fixed_low", "fixed_high")
 
     family: str
     dataset: str
@@ -121,6 +127,10 @@ class Contrast(Difference):
     aso_eps_min: float | None = None
     interval: str
     method: str = ""
+    look: int | None = None
+    looks: int | None = None
+    fixed_low: float | None = None
+    fixed_high: float | None = None
 
     def cell(self, side: str) -> tuple[str, str, str, str, str]:
         """Dataset, model, framework, init and recipe of side a or b; the init of a gain is `gain`."""
@@ -167,6 +177,7 @@ class How(TypedDict):
     paired: bool
     confidence: float
     seed: int
+    credit: float
 
 
 def estimate_without_collapsed(
@@ -178,7 +189,7 @@ def estimate_without_collapsed(
     """
     a, b = (only_seeds(test, kept) for test, kept in zip(tests, seeds, strict=True))
     paired = how["paired"] and a.seeds == b.seeds
-    return compare(a, b, paired=paired, confidence=how["confidence"], seed=how["seed"])
+    return compare(a, b, paired=paired, confidence=how["confidence"], seed=how["seed"], credit=how["credit"])
 
 
 def with_verdict(

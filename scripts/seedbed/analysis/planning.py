@@ -7,7 +7,8 @@ squares are chi-squared. Each simulated experiment estimates its own mean square
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from typing import Self, TypeVar
 
 import numpy as np
 from scipy import special
@@ -17,6 +18,8 @@ from seedbed.analysis.spread import excess_of_few_seeds, normal
 SIMULATIONS = 4000  # the standard error of a power of 80% is 0.6 points
 WORLDS = 100  # variances drawn from what the data leave open
 MOST_SEEDS = 1000
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -109,69 +112,103 @@ class Design:
         return float(special.ndtr(abs(difference) / error - normal(self.confidence)))
 
     def examples_for(self, difference: float) -> int:
-        """Test examples with which endless seeds detect a difference: a lower bound of what is needed."""
-        return math.ceil(self.examples * (self.floor / difference) ** 2)
+        """Test examples, two or more, with which endless seeds detect a difference: a lower bound of what is
+        needed."""
+        return max(2, math.ceil(self.examples * (self.floor / difference) ** 2))
+
+
+Range = tuple[float, float, float]  # as estimated, and the ends of what the variances leave open
+Number = tuple[int | None, int | None, int | None]  # the same of a number; None where no number does
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A design made from an experiment, with the range that its variances leave open.
+    """A design with the range that its variances leave open.
 
     Attributes:
-        seeds: of the experiment.
         design: with its variances as estimated.
+        worlds: designs whose variances may be the true ones, each as probable as any other.
     """
 
-    seeds: int
     design: Design
+    worlds: tuple[Design, ...]
 
-    @cached_property
-    def worlds(self) -> list[Design]:
-        """Designs with variances that could have given the experiment's mean squares.
+    @classmethod
+    def estimated(cls, seeds: int, design: Design) -> Self:
+        """A plan whose variances an experiment of so many seeds, on the design's examples, has estimated."""
+        return cls(design, _worlds(seeds, design))
 
-        Each mean square is multiplied by d / chi-squared(d), its distribution given a flat prior on the
-        logarithm of its expectation.
-        """
-        variances, examples = self.design.variances, self.design.examples
-        of_seeds, of_examples, both = variances.parts(self.seeds, examples)
-        free = variances.degrees * (self.seeds - 1)
-        rng = np.random.default_rng([self.design.seed, self.seeds, examples])
-        factors = [
-            count / rng.chisquare(count, WORLDS) for count in (free, examples - 1, free * (examples - 1))
-        ]
-        squares = zip(
-            (of_seeds + both) * factors[0], (of_examples + both) * factors[1], both * factors[2], strict=True
-        )
-        return [
-            replace(
-                self.design,
-                variances=Variances(
-                    self.seeds * max(0.0, a - c), examples * max(0.0, b - c), self.seeds * examples * c,
-                    variances.degrees,
-                ),
-            )
-            for a, b, c in squares
-        ]  # fmt: skip
+    def on(self, examples: int) -> Self:
+        """The same variances on another number of test examples."""
+        first, *others = (replace(each, examples=examples) for each in (self.design, *self.worlds))
+        return replace(self, design=first, worlds=tuple(others))
 
-    def detectable(self, seeds: int) -> tuple[float, float, float]:
+    def detectable(self, seeds: int) -> Range:
         """The smallest difference that so many seeds detect: as estimated, and the range that holds 80% of
         what the variances leave open."""
-        estimate = self.design.detectable(seeds)
-        found = np.quantile([world.detectable(seeds) for world in self.worlds], (0.1, 0.9))
-        # where a variance is estimated at zero, most of what could have given it is larger
-        return estimate, min(estimate, float(found[0])), max(estimate, float(found[1]))
+        return _range(self.design.detectable(seeds), [world.detectable(seeds) for world in self.worlds])
 
-    def seeds_for(self, difference: float) -> tuple[int | None, int | None, int | None]:
+    @property
+    def floor(self) -> Range:
+        """What endless seeds detect on these test examples, likewise."""
+        return _range(self.design.floor, [world.floor for world in self.worlds])
+
+    def seeds_for(self, difference: float) -> Number:
         """The fewest seeds that detect a difference, and a range; None where no number does."""
         return _seeds_for(self, difference)
 
+    def examples_for(self, difference: float) -> tuple[int, int, int]:
+        """Test examples with which endless seeds detect a difference, and a range: lower bounds of what is
+        needed."""
+        worlds = sorted(world.examples_for(difference) for world in self.worlds)
+        low, high = _inner(worlds)
+        estimate = self.design.examples_for(difference)
+        return estimate, min(estimate, low), max(estimate, high)
+
+
+def _worlds(seeds: int, design: Design) -> tuple[Design, ...]:
+    """Designs with variances that could have given an experiment's mean squares.
+
+    Each mean square is multiplied by d / chi-squared(d), its distribution given a flat prior on the logarithm
+    of its expectation.
+    """
+    variances, examples = design.variances, design.examples
+    of_seeds, of_examples, both = variances.parts(seeds, examples)
+    free = variances.degrees * (seeds - 1)
+    rng = np.random.default_rng([design.seed, seeds, examples])
+    factors = [count / rng.chisquare(count, WORLDS) for count in (free, examples - 1, free * (examples - 1))]
+    squares = zip(
+        (of_seeds + both) * factors[0], (of_examples + both) * factors[1], both * factors[2], strict=True
+    )
+    return tuple(
+        replace(
+            design,
+            variances=Variances(
+                seeds * max(0.0, a - c), examples * max(0.0, b - c), seeds * examples * c, variances.degrees
+            ),
+        )
+        for a, b, c in squares
+    )
+
+
+def _range(estimate: float, worlds: Sequence[float]) -> Range:
+    low, high = np.quantile(worlds, (0.1, 0.9))
+    # where a variance is estimated at zero, most of what could have given it is larger
+    return estimate, min(estimate, float(low)), max(estimate, float(high))
+
+
+def _inner(ordered: Sequence[T]) -> tuple[T, T]:
+    """The ends of the inner 80% of what is in order."""
+    low, high = (ordered[int(share * (len(ordered) - 1))] for share in (0.1, 0.9))
+    return low, high
+
 
 @lru_cache(maxsize=256)  # the answer, a section and a table ask the same
-def _seeds_for(plan: Plan, difference: float) -> tuple[int | None, int | None, int | None]:
+def _seeds_for(plan: Plan, difference: float) -> Number:
     found: Sequence[float] = sorted(
         math.inf if (number := world.seeds_for(difference)) is None else number for world in plan.worlds
     )
-    low, high = (found[int(share * (len(found) - 1))] for share in (0.1, 0.9))
+    low, high = _inner(found)
     estimate = plan.design.seeds_for(difference)
     as_number = math.inf if estimate is None else estimate
     return estimate, _number(min(as_number, low)), _number(max(as_number, high))

@@ -18,6 +18,15 @@ Seeds = tuple[tuple[int, int], ...]
 # A part of a variance, one value a column of what it was computed from, and its degrees of freedom.
 Term = tuple[np.ndarray, int]
 
+# The share of the interaction that is taken off what the seeds vary by, before Student's t counts it. With
+# all of it, three seeds cover 91% of a nominal 95% where seeds hold 70% of the variance; with none, up to 99%
+# where the interaction holds all.
+CREDIT = 0.5
+# At one of several looks none is: their levels are far below 5%, where a variance of seeds that is estimated
+# too low by chance decides too much. With half, five looks tell up to 7.2% of equal sides apart, with none
+# 5.2% (benchmarks/spending.py).
+NO_CREDIT = 0.0
+
 
 @dataclass(frozen=True)
 class SeedPart:
@@ -59,11 +68,13 @@ class Spread:
             and ten of another cover 92% of a nominal 95% together, 94% apart.
         examples: S_x^2 / m - S_sx^2 / (n m), not below 0: what is left however many seeds are trained.
         choice: what the choice of recipes on validation adds.
+        credit: the share of the interaction that is no variance of the seeds, see `CREDIT`.
     """
 
     seeds: tuple[SeedPart, ...]
     examples: float
     choice: float = 0.0
+    credit: float = CREDIT
 
     @property
     def interaction(self) -> float:
@@ -88,28 +99,30 @@ class Spread:
         """
         steady = self.examples + self.interaction + self.choice
         excess = sum(
-            excess_of_few_seeds(part.variance, part.interaction, part.degrees, confidence)
+            excess_of_few_seeds(part.variance, part.interaction, part.degrees, confidence, self.credit)
             for part in self.seeds
         )
         return math.sqrt(normal(confidence) ** 2 * steady + excess)
 
 
-def excess_of_few_seeds(variance: Any, interaction: Any, degrees: float, confidence: float) -> Any:
+def excess_of_few_seeds(
+    variance: Any, interaction: Any, degrees: float, confidence: float, credit: float = CREDIT
+) -> Any:
     """What few seeds add to the squared half width of an interval of the normal distribution.
 
-    The variance of the seeds beyond half the interaction counts as the seeds' own, with their few degrees of
-    freedom. With all of the interaction taken off, three seeds cover 91% of a nominal 95% where seeds hold
-    70% of the variance; with none, up to 99% where the interaction holds all.
+    The variance of the seeds beyond a share of the interaction counts as the seeds' own, with their few
+    degrees of freedom.
 
     Args:
         variance: S_s^2 / n; a number or an array.
         interaction: S_sx^2 / (n m), likewise.
         degrees: of freedom of the variance.
         confidence: level of the interval.
+        credit: that share, see `CREDIT`.
     """
-    half = interaction / 2
     t = t_quantile(confidence, degrees)
-    return np.maximum(0.0, t**2 * (variance - half) - normal(confidence) ** 2 * half)
+    own, shared = variance - credit * interaction, (1 - credit) * interaction
+    return np.maximum(0.0, t**2 * own - normal(confidence) ** 2 * shared)
 
 
 def normal(confidence: float) -> float:

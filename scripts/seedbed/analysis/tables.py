@@ -124,7 +124,7 @@ def aggregate(
     write_runs(outputs["runs"], found.rows, reporting)
     write_curves(outputs["curves"], found.curves)
     write_summary(outputs["summary"], summary)
-    write_table(outputs["contrasts"], CONTRAST_COLUMNS, differences)
+    write_typed(outputs["contrasts"], CONTRAST_COLUMNS, differences)
     for name, columns in diagnostics.COLUMNS.items():
         write_table(outputs[name], columns, diagnosed[name])
     if learning:

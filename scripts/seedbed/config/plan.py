@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from seedbed.config import stages
 from seedbed.config.batching import batching_of
 from seedbed.config.params import canonical, without_prose
 from seedbed.config.resolve import resolve_config
@@ -46,11 +47,12 @@ class Plan:
 
     def __init__(self, raw: dict[str, Any]):
         self.config = resolve_config(raw)
+        self.results = Path(self.config["results"]).expanduser()
+        self.stage = stages.enter(self.config, Path(self.experiment_folder))
         self.runs = build_runs(self.config)
         self.batching = batching_of(self.config)
         self.task = task_of(self.config)
         self._by_folder = {run.folder: run for run in self.runs}
-        self.results = Path(self.config["results"]).expanduser()
         self.shared = SharedFolders(self.config, self.results)
         self.shared.check()
 
@@ -425,6 +427,13 @@ class Plan:
         """The tables that aggregation makes of sizes of training alone."""
         return ["learning_curves", "label_worth"] if self.sizes else []
 
+    @property
+    def decision(self) -> list[str]:
+        """The file with what the present stage decides; none of an experiment that does not grow."""
+        if self.stage is None:
+            return []
+        return [str(stages.stage_file(Path(self.experiment_folder), self.stage.number))]
+
     def _subset_file(self, dataset: str, data_seed: int) -> str:
         return str(subset_file(self.results / "data" / dataset, data_seed))
 
@@ -449,6 +458,7 @@ class Plan:
         """The part of the config for the tables: `reporting` without the look of figures."""
         chosen: dict[str, Any] = {"task": self.task.name}
         chosen |= {key: canonical(self.config[key]) for key in ("experiment", "grid", "statistics")}
+        chosen |= canonical(stages.asked(self.config))
         for kind in ("datasets", "recipes"):  # in the order of the grid
             blocks = ((name, self.config[kind][name]) for name in self.config["grid"][kind])
             chosen[kind] = {name: canonical(without_prose(block)) for name, block in blocks}

@@ -10,6 +10,7 @@ from seedbed.config.names import check_names
 from seedbed.config.places import check_locations, check_paths
 from seedbed.config.recipes import expand_recipes
 from seedbed.config.settings import Settings
+from seedbed.config.stages import expand_seeds_of_looks
 from seedbed.config.train_sizes import expand_sizes
 from seedbed.config.validation import complete, plain
 from seedbed.core.errors import SeedbedError
@@ -50,6 +51,7 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     _expand_seeds(config["grid"])
     expand_recipes(config)
     expand_sizes(config)
+    expand_seeds_of_looks(config)
     batching_of(config).check(config)
     return config
 

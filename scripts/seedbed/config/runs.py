@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from seedbed.config.batching import batching_of
+from seedbed.config.stages import admits, question_of
 from seedbed.core.errors import SeedbedError
 from seedbed.core.methods import METHODS
 from seedbed.core.run_folder import seed_folder
@@ -49,7 +50,8 @@ RUN_KEYS = tuple(field.name for field in fields(Run) if field.name not in ("swep
 def build_runs(config: dict[str, Any]) -> list[Run]:
     """The run table of a resolved config, in a fixed order.
 
-    It has all combinations of the grid's axes whose framework can train the model and the recipe's method.
+    It has all combinations of the grid's axes whose framework can train the model and the recipe's method; of
+    an experiment in stages those that the present one has.
     """
     grid = config["grid"]
     runs = []
@@ -66,6 +68,8 @@ def build_runs(config: dict[str, Any]) -> list[Run]:
         block = config["recipes"][recipe]
         left_out = grid.get("left_out", {}).get(model, ())
         if framework in left_out or framework not in METHODS[block["method"]].frameworks:
+            continue
+        if not admits(grid, question_of(dataset, model, framework, block["family"]), seed):
             continue
         runs.append(
             Run(

@@ -951,6 +951,23 @@ class Statistics(Block):
     equivalence_margin: EquivalenceMargin = EquivalenceMargin()
 
 
+Look = whole(ge=3)
+
+
+class Until(Block):
+    """Seeds that are added until a question is decided: whether pretraining helps, by more than the
+    difference of interest or by less."""
+
+    decided: Switch = key(True, "Add seeds; false: the seeds of the grid, as without `until`.")
+    max_seeds: Look = key(25, "The most seeds of a cell.", unit="seeds")
+    looks: Annotated[list[Look], Field(min_length=1)] = key(
+        [3, 5, 10, 17, 25],
+        "Numbers of seeds with which each question is looked at, rising; max_seeds is the last. Each look "
+        "spends a part of the error rate, so that all of them together have 1 - confidence.",
+        unit="seeds",
+    )
+
+
 class Figures(Block):
     """The look of figures; no number changes."""
 
@@ -1042,6 +1059,11 @@ class Settings(Block):
     evaluation: Evaluation = Evaluation()
     checks: Checks = Checks()
     statistics: Statistics = Statistics()
+    until: Until | None = key(
+        None,
+        "Add seeds until each question is decided: {max_seeds: 25, looks: [3, 5, 10, 17, 25]}. "
+        "Seeds are those of the grid, then the next integers. null: the seeds of the grid.",
+    )
     figures: Figures = Figures()
     device: Literal["auto", "cpu", "cuda"] = key("auto", "auto: a GPU if there is one.")
     deterministic: Switch = key(

@@ -246,7 +246,7 @@ def _limits(analysis: Analysis) -> Limits:
         clusters=clusters,
         few_clusters=report_limits.FEW_CLUSTERS,
         coverage=report_limits.simulated(seeds, experiment.confidence, "coverage"),
-        looks=report_limits.looks(experiment.confidence),
+        looks=report_limits.told_apart(experiment.confidence),
         confidence=experiment.confidence,
     )
 

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from seedbed.analysis.findings import finding, interest
 from seedbed.analysis.table_rows import SummaryRow
-from seedbed.analysis.verdicts import UNLEARNED, partly_collapsed
+from seedbed.analysis.verdicts import UNLEARNED
 from seedbed.core.rows import Row, grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import key_text
 from seedbed.report import method_comparisons, undecided
-from seedbed.report.experiment import Experiment, Question, favours, interval, questions, range_text
+from seedbed.report.experiment import Experiment, Question, interval, questions, range_text
 from seedbed.report.method_comparisons import INITS, UNTRAINED, Comparison, mean_of
 from seedbed.report.recipe_effects import edges, edges_of_methods
 from seedbed.report.undecided import Rate, Unlearned, WithoutCollapsed
@@ -221,25 +222,6 @@ def answer(asked: Asked) -> Answer:
         uncorrected=tests if tests > UNCORRECTED else 0,
         tabled=asked.subject == "fine_tuning" and method_comparisons.tabled(experiment),
     )
-
-
-def finding(experiment: Experiment, row: Row) -> str:
-    """The verdict on a difference, higher where its first side is better; small where its interval lies
-    within the difference of interest and no collapsed run has a part in that.
-
-    An interval of level 1 - a within the margin is a test of equivalence at a/2 (Schuirmann 1987), so that
-    of two differences one is called small wrongly at a rate of a at most.
-    """
-    found, bounds = favours(row), interval(row)
-    if found != "unclear" or bounds is None:
-        return found
-    within = -interest(experiment) < bounds.low and bounds.high < interest(experiment)
-    cells = [undecided.cells(experiment, row, side) for side in "ab"]
-    return "small" if within and not any(map(partly_collapsed, cells)) else found
-
-
-def interest(experiment: Experiment) -> float:
-    return experiment.reporting["statistics"]["difference_of_interest"]
 
 
 def difference_of(name: str, row: Row, perplexities: tuple[float, float] | None = None) -> Difference:

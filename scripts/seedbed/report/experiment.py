@@ -7,7 +7,6 @@ from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.verdicts import verdict
 from seedbed.core.known import known
 from seedbed.core.rows import Row
-from seedbed.core.tasks import METRICS
 from seedbed.core.wording import Words
 from seedbed.core.words import (
     difference_bound,
@@ -80,17 +79,6 @@ def questions(experiment: Experiment) -> list[Question]:
     return [Question(experiment, *key) for key in found]
 
 
-def headline_rows(experiment: Experiment, family: str) -> list[Row]:
-    """The contrasts of a family at each side's best where recipes are swept, at the only recipe elsewhere."""
-    blocks = experiment.reporting["recipes"]
-    return [
-        row
-        for row in experiment.contrasts
-        if row["family"] == family
-        and (row["selection"] == "best" or len(experiment.recipes(blocks[row["recipe_a"]]["family"])) == 1)
-    ]
-
-
 # --- one contrast -------------------------------------------------------------------------------------------
 
 
@@ -158,15 +146,6 @@ def narrower_than_over_seeds(row: Row) -> bool:
     if row["ci_low"] is None or row["t_low"] is None:
         return False
     return row["ci_high"] - row["ci_low"] < row["t_high"] - row["t_low"]
-
-
-def favours(row: Row) -> str:
-    """The verdict with higher and lower in the sense of better and worse: higher where the first side is the
-    better one, be that by more accuracy or by less loss."""
-    found = verdict(row)
-    if METRICS[row["metric"]].direction > 0:
-        return found
-    return {"higher": "lower", "lower": "higher"}.get(found, found)
 
 
 def seeds_of(row: Row) -> str:

@@ -23,9 +23,9 @@ from seedbed.report.method_comparisons import (
     UNTRAINED,
     Comparison,
     comparisons,
+    examples_text,
     median_of,
     method_name,
-    size_text,
     tabled,
 )
 from seedbed.report.parts import (
@@ -230,7 +230,7 @@ def _caption(experiment: Experiment, rows: Sequence[SummaryRow]) -> str:
     """What the numbers are means of, what they have to beat, and what the marks of seeds mean."""
     seeds = sorted({row.n_seeds for row in rows})
     runs = [run for row in rows for run in experiment.group(row)]
-    sizes = {size_text(run, experiment.task.example) for run in runs if run.test_examples is not None}
+    sizes = {examples_text(run, experiment.task.example) for run in runs if run.test_examples is not None}
     shares = {row.majority_share for row in rows}
     shown = [run for row in rows for run in experiment.group(row) if row.n_seeds <= MAX_SEEDS]
     marks = {mark for run in shown for mark in seed_mark(experiment.task, run)}

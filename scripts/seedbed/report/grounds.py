@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
+from seedbed.analysis.findings import finding
 from seedbed.analysis.verdicts import UNLEARNED, direction, verdict
 from seedbed.core.rows import Row
 from seedbed.core.wording import Words
 from seedbed.report import undecided
-from seedbed.report.answer import Asked, finding, framework_of, of_gains, of_inits, of_pairs, unlearned_runs
+from seedbed.report.answer import Asked, framework_of, of_gains, of_inits, of_pairs, unlearned_runs
 from seedbed.report.experiment import Experiment, questions
 from seedbed.report.power import plan_sentences, rests_on
 

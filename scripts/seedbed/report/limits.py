@@ -1,7 +1,7 @@
 """What the numbers of an experiment do not show: from the tables, worded by templates/limits.j2."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -22,6 +22,7 @@ REPEATED = [duplicate_check("test", "test", kind) for kind in ("exact", "near")]
 FEW_CLUSTERS = 20
 SIMULATIONS = Path(__file__).parent / "coverage"  # what benchmarks/coverage.py found, as a copy
 SIMULATED_LEVEL = 0.95  # of the intervals whose coverage was simulated
+SIMULATED_LOOKS = (3, 5, 10, 17, 25)  # of sequential.csv
 COLLAPSES = "collapses"  # the simulated world in which runs of one side collapse
 # tables of coverage, and the intervals that each compares with the primary one: over seeds alone; or with the
 # chosen recipes given
@@ -86,8 +87,9 @@ class Limits:
         without_interval: those of them without an interval over seeds and test examples.
         fewest_seeds: fewest independent seeds a side behind an interval; 0 without any.
         coverage, coverage_of_choice: of simulations like these; None where there are none.
+        planned: numbers of seeds of the looks at an experiment that grows; else none.
         looks: how often, in per cent, equal sides were told apart in simulations that added seeds until a
-            difference was decided; None where there are none.
+            difference was decided: by these looks, or without a plan; None where there are none.
         confidence: level of the intervals, a fraction.
         runs, collapsed: how many there are.
         sampling_errors: by metric the smallest and the largest binomial standard error, as fractions.
@@ -112,6 +114,7 @@ class Limits:
     fewest_seeds: int
     coverage: Coverage | None
     coverage_of_choice: Coverage | None
+    planned: Sequence[int]
     looks: Bounds | None
     confidence: float
     runs: int
@@ -137,6 +140,7 @@ def find(experiment: Experiment, sources: Sources) -> Limits:
     repeated = {name: number for name, number in _repeated(sources).items() if name not in clusters}
     seeds, seeds_of_best = _fewest_seeds(experiment), _fewest_seeds(experiment, "best")
     crossed = bool(experiment.tables["variance"])
+    planned = experiment.reporting.get("until", {}).get("looks", [])
     return Limits(
         task=experiment.task,
         test_sizes=_first({name: known(run.test_examples) for name, run in firsts.items()}),
@@ -157,7 +161,8 @@ def find(experiment: Experiment, sources: Sources) -> Limits:
         fewest_seeds=seeds,
         coverage=simulated(seeds, level, "crossed" if crossed else "coverage"),
         coverage_of_choice=simulated(seeds_of_best, level, "selection"),
-        looks=looks(level),
+        planned=planned,
+        looks=told_apart(level, planned),
         confidence=level,
         runs=len(runs),
         collapsed=sum(bool(run.collapsed) for run in runs),
@@ -252,11 +257,16 @@ def simulated(seeds: int, confidence: float, study: str, folder: Path = SIMULATI
     )
 
 
-def looks(confidence: float, folder: Path = SIMULATIONS) -> Bounds | None:
-    """How often, in per cent, equal sides were told apart in simulations that added seeds until a difference
-    was decided; None where that level was not simulated."""
-    rows = _rows(folder / "looks.csv") if confidence == SIMULATED_LEVEL else []
-    return _bounds(rows, "ever_percent") if rows else None
+def told_apart(confidence: float, planned: Sequence[int] = (), folder: Path = SIMULATIONS) -> Bounds | None:
+    """How often, in per cent, equal sides were told apart in simulations with looks, be they planned or not;
+    None where that level, or these looks, were not simulated."""
+    if confidence != SIMULATED_LEVEL or (planned and tuple(planned) != SIMULATED_LOOKS):
+        return None
+    if not planned:
+        rows = _rows(folder / "looks.csv")
+        return _bounds(rows, "ever_percent") if rows else None
+    rows = [row for row in _rows(folder / "sequential.csv") if float(row["difference"]) == 0]
+    return _bounds(rows, "apart_percent") if rows else None
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

@@ -4,6 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from seedbed.analysis import findings
+from seedbed.analysis.findings import favours, finding, headline_rows
+from seedbed.analysis.stopping import ENDED, FUTILE, OPEN, Standing, standing
 from seedbed.analysis.verdicts import (
     COLLAPSE,
     FEW_SEEDS,
@@ -13,6 +16,7 @@ from seedbed.analysis.verdicts import (
     learned_nothing,
     sound_seeds,
 )
+from seedbed.core.known import known
 from seedbed.core.rows import Row
 from seedbed.core.seeds import FEWEST_SEEDS, independent_seeds
 from seedbed.core.wording import Words
@@ -23,11 +27,10 @@ from seedbed.report.answer import (
     Difference,
     collapsed,
     difference_of,
-    finding,
     framework_of,
     unlearned_runs,
 )
-from seedbed.report.experiment import Experiment, favours, headline_rows
+from seedbed.report.experiment import Experiment
 from seedbed.report.method_comparisons import INITS
 from seedbed.report.power import Outcome, outcome
 from seedbed.report.undecided import Unlearned
@@ -41,7 +44,8 @@ class Step:
 
     Attributes:
         kind: unlearned, undefined, few_seeds, collapse, unlearned_side, edge, care, settings, seeds,
-            examples, search, enough, flat, sweep, settled, add_init or add_untrained.
+            examples, search, enough, flat, sweep, settled, add_init or add_untrained; of an experiment that
+            grows look, futile or last_look.
         about: what its sentence names.
     """
 
@@ -67,6 +71,8 @@ def next_step(asked: Asked) -> Step:
         return Step("unlearned", unlearned_runs(experiment, unlearned.values()))
     if having("undefined"):
         return Step("undefined", None)
+    if step := _more_looks(asked):
+        return step
     if few := having("single", FEW_SEEDS):
         return Step("few_seeds", (_is_crossed(experiment, few.values()), FEWEST_SEEDS))
     if having(COLLAPSE):
@@ -79,6 +85,8 @@ def next_step(asked: Asked) -> Step:
         return Step("edge", asked.edges)
     if care := _care(having("higher", "lower")):
         return Step("care", (care, experiment.level))
+    if step := _after_looks(asked):
+        return step
     if open_rows := having("unclear", "flat"):
         return _more(experiment, open_rows, several=len(rows) > 1)
     if settings := [key for one in asked.pairs for key, *_ in method_comparisons.differing_settings(one)]:
@@ -86,6 +94,27 @@ def next_step(asked: Asked) -> Step:
     settled = _open(asked)
     rate = _only_rate(asked)
     return Step("settled", settled) if rate is None or settled.opposed else Step("sweep", rate)
+
+
+def _more_looks(asked: Asked) -> Step | None:
+    """The next look of a growing experiment, if a question is open: the seeds of it."""
+    seeds = {now.following for now in _standings(asked) if now.state == OPEN}
+    return Step("look", sorted(map(known, seeds))) if seeds else None
+
+
+def _after_looks(asked: Asked) -> Step | None:
+    """What may decide a question that looks have not: other test texts, or a larger number of seeds."""
+    found = _standings(asked)
+    if needed := [known(now.examples) for now in found if now.state == FUTILE]:
+        return Step("futile", max(needed))
+    return Step("last_look", None) if any(now.state == ENDED for now in found) else None
+
+
+def _standings(asked: Asked) -> list[Standing]:
+    if asked.subject != "pretraining":
+        return []
+    found = (standing(asked.experiment, row) for row in asked.rows.values())
+    return [now for now in found if now is not None]
 
 
 def _only_rate(asked: Asked) -> float | None:
@@ -105,7 +134,7 @@ def _is_crossed(experiment: Experiment, rows: Iterable[Row]) -> bool:
 
 def _few_left(experiment: Experiment, rows: Iterable[Row]) -> bool:
     """Whether too few seeds are left of any difference without collapsed runs."""
-    sides = [undecided.cells(experiment, row, side) for row in rows for side in "ab"]
+    sides = [findings.cells(experiment, row, side) for row in rows for side in "ab"]
     return min(independent_seeds(sound_seeds(cells)) for cells in sides) < FEWEST_SEEDS
 
 
@@ -113,7 +142,7 @@ def _unlearned_side(asked: Asked) -> tuple[str, Unlearned] | None:
     """A side of which no run learned anything, by its name."""
     for name, row in asked.rows.items():
         for side in "ab":
-            cells = undecided.cells(asked.experiment, row, side)
+            cells = findings.cells(asked.experiment, row, side)
             runs = [run for of_cell in cells for run in of_cell]
             if learned_nothing(runs, row["test_set"]):
                 start = asked.starts[name][side]

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from seedbed.analysis.findings import favours, finding, headline_rows, interest
 from seedbed.analysis.sizes import Sized, sized
 from seedbed.analysis.table_rows import SummaryRow
 from seedbed.analysis.verdicts import is_withheld, learned_nothing, verdict
@@ -17,21 +18,19 @@ from seedbed.core.rows import Row, grouped
 from seedbed.core.tasks import METRICS
 from seedbed.core.wording import Words
 from seedbed.core.words import code, framework_name, mean_sd, size_text
-from seedbed.report import method_comparisons, sizes, undecided
+from seedbed.report import looks, method_comparisons, sizes, undecided
 from seedbed.report.answer import (
     Asked,
     Difference,
     answer,
     collapsed,
     difference_of,
-    finding,
-    interest,
     of_gains,
     of_inits,
     of_pairs,
     pairs_of,
 )
-from seedbed.report.experiment import Experiment, favours, headline_rows, setting_text, where
+from seedbed.report.experiment import Experiment, setting_text, where
 from seedbed.report.method_comparisons import INITS, UNTRAINED, Comparison
 from seedbed.report.next_step import Step, agreement, next_step, say_step
 from seedbed.report.undecided import Unlearned
@@ -47,8 +46,8 @@ class Line:
     """A line of the opening.
 
     Attributes:
-        kind: answer, collapsed, compared, baseline or next; of two experiments also differs, of the terminal
-            also warning.
+        kind: answer, looks, collapsed, compared, baseline or next; of two experiments also differs, of the
+            terminal also warning.
         text: inline Markdown.
     """
 
@@ -120,6 +119,7 @@ def _lines(asked: Asked) -> list[Line]:
     """Answer, collapsed runs, other comparisons, bag of words, and what to do next."""
     found = [
         ("answer", [answer_text(asked)]),
+        ("looks", looks.sentences(asked.experiment, asked.rows) if asked.subject == "pretraining" else []),
         ("collapsed", collapsed_texts(asked)),
         ("compared", _pairs(asked.pairs)),
         ("baseline", _baseline(asked.experiment, asked.baseline)),

@@ -6,12 +6,13 @@ from numbers import Real
 from typing import Any
 
 from seedbed.analysis import statistics
-from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, bounds, is_withheld
+from seedbed.analysis.findings import favours
+from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, bounds, is_withheld, verdict
 from seedbed.core.rows import Row
 from seedbed.core.tasks import METRICS
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name
-from seedbed.report.experiment import Experiment, Question, favours, verdict
+from seedbed.report.experiment import Experiment, Question
 from seedbed.report.method_comparisons import INITS, Comparison, method_name
 
 WORDS = Words("report/recipe_effects")

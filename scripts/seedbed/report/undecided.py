@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seedbed.analysis import statistics
+from seedbed.analysis.findings import cells
 from seedbed.analysis.sides import SAME_CELLS
 from seedbed.analysis.table_rows import RunRow
 from seedbed.analysis.verdicts import (
@@ -40,19 +41,6 @@ FEW_EXAMPLES = 30  # of a test split: fewer hardly tell a run that learned from 
 
 
 # --- the runs behind a difference ---------------------------------------------------------------------------
-
-
-def cells(experiment: Experiment, row: Row, side: str) -> list[list[RunRow]]:
-    """The runs of side `a` or `b` of a contrast; of a gain those of both inits."""
-    framework, init = row[side].split("/")
-    if init != "gain":
-        return [experiment.side(row, side)]
-    recipes = row[f"recipe_{side}"].split("/")
-    pairs = zip(("pretrained", "random"), (recipes[0], recipes[-1]), strict=True)
-    return [
-        experiment.side({**row, side: f"{framework}/{init}", f"recipe_{side}": recipe}, side)
-        for init, recipe in pairs
-    ]
 
 
 def runs_behind(experiment: Experiment, rows: Iterable[Row]) -> list[RunRow]:

@@ -83,7 +83,20 @@ def check(plan: Plan, arguments: Sequence[str] | None = None, is_module: bool = 
 
 
 def _notes(plan: Plan) -> list[str]:
-    return [*_notes_of_texts(plan), *_notes_of_frameworks(plan), *_notes_of_seeds(plan)]
+    return [
+        *_notes_of_texts(plan), *_notes_of_frameworks(plan), *_notes_of_seeds(plan), *_notes_of_stages(plan),
+    ]  # fmt: skip
+
+
+def _notes_of_stages(plan: Plan) -> list[str]:
+    """Which stage of an experiment that grows this is."""
+    if plan.stage is None or plan.stage.finished:
+        return []
+    looks = [str(number) for number in plan.config["until"]["looks"]]
+    return [
+        f"This is stage {plan.stage.number}: seeds are added until each question is decided, with looks at "
+        f"{join(looks)} seeds a side (until)."
+    ]
 
 
 def _notes_of_frameworks(plan: Plan) -> list[str]:

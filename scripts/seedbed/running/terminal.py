@@ -54,6 +54,7 @@ _STAGES = {
     "comparing the model's outputs in both frameworks": ("check_parity",),
     "making tables, figures and report": (
         "aggregate", "probes", "plot_figures", "write_tables", "write_summary", "write_report",
+        "decide",
     ),
     "": ("all",),
 }  # fmt: skip

@@ -11,6 +11,7 @@ from scipy import stats
 from seedbed.analysis import tables
 from seedbed.analysis.bootstrap import Draws, Side
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS, choice_shares, contrast, list_contrasts, sides_of
+from seedbed.analysis.looks import look_at
 from seedbed.analysis.predictions import CellPredictions
 from seedbed.analysis.sides import SAME_CELLS, adjusted, combine, over_units
 from seedbed.analysis.table_rows import RunRow, SummaryRow
@@ -65,8 +66,10 @@ class Made:
             return None
         return np.mean([value for index, value in enumerate(right) if f"test-{index}" not in leaked])
 
-    def contrasts(self, *, predicted: bool = True, **settings: Any) -> list[Row]:
-        reporting = self.reporting(**settings)
+    def contrasts(
+        self, *, predicted: bool = True, looks: list[int] | None = None, **settings: Any
+    ) -> list[Row]:
+        reporting = self.reporting(**settings) | ({"until": {"looks": looks}} if looks else {})
         summary = tables.summarise(self.runs, {}, reporting)
         sides = sides_of(self.runs, reporting, self.cells, self.leaks) if predicted else None
         return contrast(self.runs, summary, reporting, sides)
@@ -149,7 +152,7 @@ def test_paired_columns_over_seeds_against_scipy():
         "Multi-Bootstrap of 1,000 replicates over paired seeds and test examples, scaled to the two-way "
         "analysis of variance; exact sign-flip test over seeds"
     )
-    assert set(CONTRAST_COLUMNS) == set(row)
+    assert set(CONTRAST_COLUMNS) == set(row) - set(row.OPTIONAL)
 
 
 def test_sides_of_other_seeds_are_not_paired_and_against_scipy():
@@ -759,3 +762,36 @@ def test_a_family_of_equivalence_tests_is_corrected():
     assert p_values[0] < 0.05 / 2 < p_values[1] < 0.05
     assert [row["p_equivalence_holm"] for row in rows] == pytest.approx([2 * p_values[0], p_values[1]])
     assert [row["equivalence"] for row in rows] == ["equivalent", "equivalent"]
+
+
+# --- looks ---
+
+
+def test_a_look_has_its_own_level_and_a_p_of_all_looks():
+    made = two_inits()
+    (row,), (fixed,) = made.contrasts(looks=[3, 5, 10]), made.contrasts()
+    level = look_at(3, [3, 5, 10], 0.95).level
+    (narrow,) = made.contrasts(confidence=1 - level, replicates=1000)
+    assert (row["look"], row["looks"], fixed["look"]) == (1, 3, None)
+    assert (row["fixed_low"], row["fixed_high"]) == (fixed["ci_low"], fixed["ci_high"])
+    assert row["p_value"] >= fixed["p_value"] * 0.05 / level * (1 - 1e-5)
+    # without credit for the interaction the interval is at least as wide
+    assert row["ci_low"] <= narrow["ci_low"] < fixed["ci_low"] < fixed["ci_high"] < narrow["ci_high"]
+    assert narrow["ci_high"] <= row["ci_high"]
+    assert (row["t_low"], row["delta"]) == (narrow["t_low"], fixed["delta"])
+
+
+@pytest.mark.parametrize(("level", "decided"), [(0.62, False), (0.95, True)])
+def test_the_interval_of_a_look_leaves_zero_out_where_its_p_decides(level, decided):
+    made = Made().add("x/m/fairseq/pretrained/lab", scores(level, seeds=8, seed=1))
+    made.add("x/m/fairseq/random/lab", scores(0.6, seeds=8, seed=2))
+    (row,) = made.contrasts(looks=[4, 8, 12])
+    assert (row["ci_low"] > 0, row["p_value"] < 0.05, row["direction"] == "higher") == (decided,) * 3
+
+
+def test_seeds_between_looks_and_other_families_have_the_level_of_fixed_numbers():
+    made = two_inits()
+    made.add("x/m/transformers/pretrained/lab", scores(0.8, seed=3))
+    rows = made.contrasts(looks=[3, 5])
+    assert [(row["family"], row["look"]) for row in rows] == [("init", 1), ("framework", None)]
+    assert [row["look"] for row in two_inits().contrasts(looks=[4, 5])] == [None]

@@ -94,3 +94,16 @@ def test_aso_does_not_depend_on_the_order_of_runs():
     assert dominance.aso_eps_min(a, b, comparisons=1, **SETTINGS) == dominance.aso_eps_min(
         a[::-1], b[::-1], comparisons=1, **SETTINGS
     )
+
+
+def test_probability_of_improvement_of_rliables_test():
+    """Its test expects 1/3 where one of three values is larger than all of the others."""
+    assert dominance.probability_of_improvement([0.9, 0.1, 0.2], [0.5, 0.6, 0.7]) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(("mean", "expected"), [(1.0, 0.0), (-1.0, 1.0)])
+def test_violations_of_deep_significances_extreme_cases(mean, expected):
+    """`compute_violation_ratio` of normal values of sd 0.001 around 1 and -1 against 0."""
+    draw = np.random.default_rng(2)
+    a, b = np.sort(draw.normal(mean, 0.001, 50)), np.sort(draw.normal(0, 0.001, 50))
+    assert dominance._violation_ratio(a[None], b[None])[0] == expected

@@ -80,7 +80,7 @@ def test_without_any_error_of_examples_endless_seeds_find_everything():
 
 
 def test_the_range_holds_the_estimate_and_is_wide_for_three_seeds():
-    few, many = (Plan(seeds, design(seeds=1.0, interaction=1.0)) for seeds in (3, 30))
+    few, many = (Plan.estimated(seeds, design(seeds=1.0, interaction=1.0)) for seeds in (3, 30))
     for plan in (few, many):
         estimate, low, high = plan.detectable(10)
         assert low < estimate < high

@@ -326,3 +326,16 @@ def test_two_way_variance_is_that_of_a_regression():
     expected = [(unexplained(datas) - rest) / 3, (unexplained(inits) - rest) / 2, rest / 6]
     found = [row["mean_square"] for row in statistics.two_way_variance(table)]
     assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("share", [1.5, 2.0, 39.5])
+def test_the_interquartile_mean_is_that_of_rliables_tests(share):
+    """`aggregate_iqm` of 0, 1, 2, 3, of five 2s, and of 0 to 79."""
+    values = {1.5: range(4), 2.0: [2] * 5, 39.5: range(80)}[share]
+    assert statistics.iqm([float(value) for value in values]) == pytest.approx(share)
+
+
+def test_bins_of_calibration_are_those_of_guo():
+    """(lower, upper], so that 0.60 and 0.65 are apart; in netcal's [lower, upper) they share a bin: 0.125."""
+    expected = (abs(1 - 0.60) + abs(0 - 0.65)) / 2
+    assert statistics.calibration_error([0.60, 0.65], [True, False], bins=10) == pytest.approx(expected)

@@ -5,6 +5,7 @@ from builders_report import asked
 from builders_rows import change_runs, changed, run_row, summary_row
 
 from seedbed.analysis import statistics, verdicts
+from seedbed.analysis.contrast_plans import planning
 from seedbed.analysis.planning import Design, Plan, Variances
 from seedbed.core import words
 from seedbed.report.answer import Difference, answer, of_inits
@@ -20,7 +21,7 @@ from seedbed.report.experiment import (
 from seedbed.report.grounds import grounds
 from seedbed.report.next_step import next_step
 from seedbed.report.opening import opening
-from seedbed.report.power import Outcome, outcome, planning, power_table
+from seedbed.report.power import Outcome, outcome, power_table
 from seedbed.report.recipe_effects import RecipeEffect, recipe_effect, recipe_effects
 
 EMPTY = ("ci_low", "ci_high", "given_low", "given_high", "p_value", "p_holm")
@@ -601,7 +602,7 @@ def test_unpaired_sides_sum_their_variances():
 def test_a_plan_is_for_the_difference_of_interest_not_for_the_one_seen():
     found = unclear(interest=0.05)
     plan = planning(found, found.contrasts[0])
-    needed = Plan(3, Design(variances(found), 400, 0.95, 0.8)).seeds_for(0.05)
+    needed = Plan.estimated(3, Design(variances(found), 400, 0.95, 0.8)).seeds_for(0.05)
     assert plan.needed == needed
     found.contrasts[0]["delta"] = 0.0
     assert planning(found, found.contrasts[0]).needed == needed

@@ -19,7 +19,7 @@ LINES = [
         "label": "Answer",
         "text": "Pretraining helps: +12.0 points (95% interval over seeds alone +8.0 to +16.0).",
     },
-    {"label": "Next", "text": "Settled at 95%."},
+    {"label": "Next", "text": "Decided at 95%."},
 ]
 TABLE = {
     "caption": "Test accuracy, mean ± sd over 3 seeds, 400 test texts; majority class 50.0%.",
@@ -40,7 +40,7 @@ def test_the_lines_stand_behind_their_labels_and_are_wrapped(folder):
     assert printed == (
         "Answer  Pretraining helps: +12.0 points (95% interval over\n"
         "        seeds alone +8.0 to +16.0).\n"
-        "Next    Settled at 95%."
+        "Next    Decided at 95%."
     )
 
 
@@ -66,7 +66,7 @@ def test_of_many_questions_the_answers_stand_alone(folder, number, whole):
     printed = show.show(folder).split("\n\n")[0]
     assert printed.startswith("Pretraining helps.\non a")
     assert printed.count("Pretraining helps: +12.0") == len(places)
-    assert printed.count("Settled at 95%.") == (len(places) + 1 if whole else 1)
+    assert printed.count("Decided at 95%.") == (len(places) + 1 if whole else 1)
 
 
 @pytest.mark.parametrize("frameworks", [["fairseq"], ["fairseq", "transformers"]])

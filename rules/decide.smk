@@ -1,0 +1,32 @@
+"""
+Decide: needs the tables of the experiment, and all else that the stage makes. Says which questions get more seeds.
+
+It is the last job of a workflow: the next one plans from its output.
+"""
+
+
+rule decide:
+    """Decide which questions are open, and with how many seeds they are looked at next."""
+    input:
+        runs=rules.aggregate.output.runs,
+        summary=rules.aggregate.output.summary,
+        contrasts=rules.aggregate.output.contrasts,
+        documents=[rules.write_report.output.report, rules.write_summary.output.summary],
+        tables_for_people=rules.write_tables.output,
+        audit=rules.audit.output,
+    output:
+        decision=PLAN.decision[0],
+    log:
+        "<experiment>/logs/decide.log",
+    benchmark:
+        "<experiment>/benchmarks/decide.tsv"
+    conda:
+        "../envs/report.yaml"
+    threads: 1
+    resources:
+        mem_mb=500,  # rows of groups of seeds and of runs
+        runtime=15,  # minutes; 2 s measured for 12 runs
+    params:
+        reporting=PLAN.aggregation(),
+    script:
+        "../scripts/decide.py"

@@ -1,0 +1,17 @@
+"""Decide which questions get more seeds (rule decide)."""
+
+from typing import TYPE_CHECKING, Any
+
+from seedbed.analysis.experiment import Experiment
+from seedbed.analysis.stopping import decision
+from seedbed.core import files, script
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+log = script.start(snakemake)
+reporting = snakemake.params.reporting
+found = decision(Experiment.read(dict(snakemake.input.items()), reporting), reporting)
+for name, question in found["questions"].items():
+    log.info("%s: %s (%s), %d seeds", name, question["state"], question["finding"], question["now"]["seeds"])
+files.write_json(snakemake.output.decision, found)

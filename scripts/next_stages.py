@@ -1,0 +1,61 @@
+"""Go on with an experiment that grows in stages: python scripts/next_stages.py CONFIG ... -- COMMAND
+
+Runs COMMAND, which makes one stage, until no question is open. Does nothing if none is, or if the experiment
+does not grow. It only imports light modules, since `make run` ends with it.
+"""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from seedbed.core.errors import SeedbedError, explaining_system_errors
+from seedbed.core.files import read_json
+from show import folder_of
+
+
+def stages_of(experiment: Path) -> list[Path]:
+    """The files of finished stages, in order."""
+    return sorted((experiment / "stages").glob("*.json"), key=lambda path: int(path.stem))
+
+
+def is_open(experiment: Path) -> bool:
+    """Whether a question is open after the last stage."""
+    made = stages_of(experiment)
+    return bool(made) and not read_json(made[-1])["finished"]
+
+
+def run(command: list[str]) -> int:
+    """The exit status of a command, to which SIGTERM is handed on; Ctrl-C reaches it by itself."""
+    process = subprocess.Popen(command)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda number, frame: process.send_signal(number))
+    status = process.wait()
+    return status if status >= 0 else 128 - status
+
+
+def main(arguments: list[str]) -> int:
+    """Command line."""
+    place = arguments.index("--")
+    configs, command = [Path(path) for path in arguments[:place]], arguments[place + 1 :]
+    try:
+        with explaining_system_errors():
+            experiment = folder_of(configs)
+            while is_open(experiment):
+                before = len(stages_of(experiment))
+                if status := run(command):
+                    return status
+                if len(stages_of(experiment)) == before:
+                    raise SeedbedError(
+                        "a stage ended without a decision",
+                        where=str(experiment / "stages"),
+                        hint="ask for the default target, which ends with it",
+                    )
+    except SeedbedError as error:
+        print(f"ERROR: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
