@@ -71,16 +71,26 @@ def summary(analysis: Analysis, files: Sequence[str]) -> tuple[str, dict[str, An
         analysis: of the systems.
         files: names of the files beside it.
     """
-    found, tables = opening(analysis), first_tables(analysis.experiment)
+    found, tables, warned = opening(analysis), first_tables(analysis.experiment), warnings(analysis)
     items = [f"[{name}]({name}): {text}" for name, text in TITLES["files"].items() if name in files]
     blocks = [
         Heading(title(analysis), 1),
         *opening_blocks(found),
         *tables,
+        *_warning_section(warned),
         Heading(heading_text("files")),
         Bullets(items),
     ]
-    return to_markdown(blocks), facts_of(found, tables[0])
+    return to_markdown(blocks), facts_of(found, tables[0], warned)
+
+
+def warnings(analysis: Analysis) -> list[str]:
+    """What a reader has to know of how results were read, each once."""
+    return list(dict.fromkeys(note for one in analysis.results for note in one.notes))
+
+
+def _warning_section(warned: Sequence[str]) -> list[Block]:
+    return [Heading(heading_text("short_warnings")), Bullets(warned)] if warned else []
 
 
 def report(
@@ -103,7 +113,10 @@ def report(
     }
     return to_page(
         title(analysis),
-        [one for name, blocks in folded.items() for one in section(TITLES["headings"][name], blocks)],
+        [
+            *_warning_section(warnings(analysis)),
+            *(one for name, blocks in folded.items() for one in section(TITLES["headings"][name], blocks)),
+        ],
         figures,
         subtitle=_subtitle(analysis),
         lead=opening_blocks(opening(analysis)),
@@ -279,11 +292,10 @@ def record(analysis: Analysis, question: Question) -> dict[str, Any]:
 
 def _read(analysis: Analysis, question: Question) -> list[Block]:
     told = [_told_of(one) for one in analysis.results]
-    notes = dict.fromkeys(note for one in analysis.results for note in one.notes)
     asked = WORDS.say(
         "asked", analysis.experiment.reporting["statistics"], question.paired, seedbed.__version__
     )
-    return [Bullets([*told, *notes]), Paragraph(asked)]
+    return [Bullets(told), Paragraph(asked)]
 
 
 def _told_of(one: Results) -> str:
