@@ -26,7 +26,11 @@ class Uninstalled:
             raise ModuleNotFoundError(f"No module named {{name!r}}")
 sys.meta_path.insert(0, Uninstalled())
 sys.path.insert(0, sys.argv[1])
-import seedbed.analysis
+import importlib, pkgutil
+for package in ("analysis", "figures", "report", "outside"):
+    found = importlib.import_module("seedbed." + package)
+    for entry in pkgutil.walk_packages(found.__path__, found.__name__ + "."):
+        importlib.import_module(entry.name)
 from seedbed.commands import main
 sys.exit(main(sys.argv[2:]))
 """
@@ -124,6 +128,14 @@ def test_refused_input_writes_nothing(table, capsys, wrong, told):
     assert analyse(table, *wrong) == 1
     assert told in capsys.readouterr().err
     assert left(table.parent) == {"table.csv"}
+
+
+def test_a_file_where_a_folder_is_meant_is_refused_before_anything_is_read(tmp_path, capsys):
+    (tmp_path / "out").write_text("mine", encoding="utf-8")
+    for output in ("out", "out/below"):
+        assert main(["analyse", str(tmp_path / "missing.csv"), "--output", str(tmp_path / output)]) == 1
+        assert "is a file" in capsys.readouterr().err
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "mine"
 
 
 def test_an_analysis_that_fails_half_way_leaves_the_earlier_one(table, monkeypatch):
