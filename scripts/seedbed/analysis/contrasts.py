@@ -136,6 +136,8 @@ METHOD_PAIRS = (
     ("qlora", "none"),
 )
 
+# the family of systems that Seedbed did not train; a recipe stands for a system
+SYSTEM = "system"
 # metrics of which 1 - value is a share of errors
 SHARES_OF_RIGHT = ("accuracy", "token_accuracy", "exact_match")
 
@@ -151,12 +153,13 @@ class Pair:
     """Two sides whose difference is to be made: a minus b.
 
     Each side is one row of the summary; or two, of the pretrained and the random init, whose difference (the
-    gain of pretraining) counts.
+    gain of pretraining) counts. `exchangeable` says whether runs of one seed on a dataset are pairs.
     """
 
     family: str
     a: tuple[SummaryRow, ...]
     b: tuple[SummaryRow, ...]
+    exchangeable: bool = True
 
     @property
     def names(self) -> Row:
@@ -181,7 +184,7 @@ class Pair:
             return f"gain on {side[0].dataset}"
         if self.family == "recipe":
             return "gain at own best" if side is self.a else "gain at reference"
-        return side[0][self.family]
+        return side[0].recipe if self.family == SYSTEM else side[0][self.family]
 
 
 def _label(side: tuple[SummaryRow, ...]) -> str:
@@ -244,20 +247,43 @@ def contrast(
     by_cell = grouped(runs, *CELL)
     listed = list_contrasts(summary, reporting["recipes"])
     chosen = [one for one in listed if _has_pairs_of_inits(one, by_cell)]
-    comparisons = Counter(_tested_together(one) for one in chosen)
-    families = _recipes_of_families(summary)
     looks = reporting.get("until", {}).get("looks", ())
-    settings = [_settings_of(one, by_cell, reporting["statistics"], looks) for one in chosen]
+    return contrast_pairs(chosen, runs, summary, reporting["statistics"], sides, looks)
+
+
+def contrast_pairs(
+    pairs: Sequence[Pair],
+    runs: Sequence[RunRow],
+    summary: Sequence[SummaryRow],
+    settings: Mapping[str, Any],
+    sides: "Sides | None" = None,
+    looks: Sequence[int] = (),
+) -> list[Contrast]:
+    """The differences of these pairs, a row each, whoever listed them. Rules: see `contrast`.
+
+    Args:
+        pairs: whose p-values are adjusted over each family and metric.
+        runs, summary: the rows behind them.
+        settings: the config's `statistics`.
+        sides: the cells with their predictions or scores; None where these are not known. Of a pair whose
+            cells it does not have, the interval is over seeds alone.
+        looks: numbers of seeds at which an experiment looks whether a question is decided; none for a fixed
+            number.
+    """
+    by_cell = grouped(runs, *CELL)
+    comparisons = Counter(_tested_together(one) for one in pairs)
+    families = _recipes_of_families(summary)
+    of_pairs = [sides if sides is not None and sides.has(one) else None for one in pairs]
+    own_settings = [_settings_of(one, by_cell, settings, looks) for one in pairs]
     rows = []
-    for one, own in zip(chosen, settings, strict=True):
+    for one, outputs, own in zip(pairs, of_pairs, own_settings, strict=True):
         over_seeds = _over_seeds(one, by_cell, own, comparisons[_tested_together(one)])
-        estimate = _estimate(one, over_seeds, sides, families, own)
-        rows.append(_finish(over_seeds, estimate, sides is not None, own))
+        estimate = _estimate(one, over_seeds, outputs, families, own)
+        rows.append(_finish(over_seeds, estimate, outputs is not None, own))
+    adjusted_rows = _with_holm(rows, settings["confidence"])
     return [
-        _with_verdict(row, one, by_cell, sides, own)
-        for one, own, row in zip(
-            chosen, settings, _with_holm(rows, reporting["statistics"]["confidence"]), strict=True
-        )
+        _with_verdict(row, one, by_cell, outputs, own)
+        for one, outputs, own, row in zip(pairs, of_pairs, own_settings, adjusted_rows, strict=True)
     ]
 
 
@@ -518,7 +544,7 @@ def _undefined_columns(
 def _is_paired(one: Pair) -> bool:
     """Whether runs of one seed belong together: they share the order of examples, or drawn weights."""
     (a, *_), (b, *_) = one.a, one.b
-    return a.dataset == b.dataset
+    return one.exchangeable and a.dataset == b.dataset
 
 
 def _values(
@@ -594,6 +620,10 @@ class Sides:
         self.test: Callable[[Key, str, str], Side] = functools.lru_cache(kept)(self._make_test)
         # only the recipes of one family are chosen among at a time
         self._validation = functools.lru_cache(max(1, kept // 4))(self._make_validation)
+
+    def has(self, one: Pair) -> bool:
+        """Whether the outputs of both sides of a pair are known."""
+        return all(row.cell in self._cells["test"] for row in (*one.a, *one.b))
 
     def candidate(self, key: Key, test_set: str, metric: str) -> Candidate:
         """The cell as what a side may choose: its scores on test and on validation."""

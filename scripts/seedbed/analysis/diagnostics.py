@@ -19,7 +19,7 @@ from seedbed.core.known import all_known, known
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.tasks import NO_PREDICTION, task_of
 
-PAIRED_FAMILIES = ("init", "framework", "model", "method")
+PAIRED_FAMILIES = ("init", "framework", "model", "method", "system")
 # Metrics of what is right or wrong for each example, which McNemar's test counts.
 PAIRED_METRICS = ("accuracy", "exact_match", "subset_accuracy")
 # What two rows of one test of two runs have in common.

@@ -78,7 +78,8 @@ class Contrast(Difference):
     """A row of contrasts.csv.
 
     Attributes:
-        family: what is contrasted: init, framework, model, dataset, recipe or method.
+        family: what is contrasted: init, framework, model, dataset, recipe or method; or system, of results
+            from outside.
         dataset, model, dataset_b, model_b: of both sides.
         metric: of the test values.
         contrast: a minus b in names.

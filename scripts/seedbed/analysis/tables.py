@@ -113,7 +113,7 @@ def aggregate(
     summary = summarise(found.rows, baselines, reporting)
     predicted = contrasts.sides_of(found.rows, reporting, found.cells, leaks)
     summary = _with_choices(summary, contrasts.choice_shares(summary, reporting, predicted))
-    summary = [_over_seeds_and_examples(row, predicted, reporting["statistics"]) for row in summary]
+    summary = [over_seeds_and_examples(row, predicted, reporting["statistics"]) for row in summary]
     summary = [_with_majority(row, predicted) for row in summary]
     summary = _with_bags(summary, baselines)
     summary = [replace(row, linear_probe=_probed(probes, row, reporting)) for row in summary]
@@ -143,7 +143,7 @@ def _with_choices(summary: Sequence[SummaryRow], shares: Mapping[tuple[str, ...]
     return [replace(row, chosen_share=shares.get(row.cell)) for row in summary]
 
 
-def _over_seeds_and_examples(row: SummaryRow, predicted: Sides, settings: Mapping[str, Any]) -> SummaryRow:
+def over_seeds_and_examples(row: SummaryRow, predicted: Sides, settings: Mapping[str, Any]) -> SummaryRow:
     """The row with its interval over seeds and test examples, and the seeds' own spread."""
     if row.mean is None:
         return row

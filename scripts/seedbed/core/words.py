@@ -8,7 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from seedbed.core.recipes import ALL, declared, train_size
-from seedbed.core.tasks import CORRELATION, FRACTION, METRICS, NATS, PERPLEXITY, SQUARES
+from seedbed.core.tasks import CORRELATION, FRACTION, METRICS, NATS, NUMBER, PERPLEXITY, SQUARES
 
 NOTHING = "–"  # a cell without a value
 KNOWN_DIGITS = 12  # decimals of the tables' numbers; further ones are errors of binary fractions
@@ -84,6 +84,7 @@ UNITS = {
     PERPLEXITY: Unit(1, 2, "", "", ""),
     CORRELATION: Unit(1, 3, "", "", ""),
     SQUARES: Unit(1, 4, "", "", ""),
+    NUMBER: Unit(1, 3, "", "", ""),
 }
 
 
@@ -94,6 +95,7 @@ BOUNDS = {
     PERPLEXITY: (0.0, math.inf),
     CORRELATION: (-1.0, 1.0),
     SQUARES: (0.0, math.inf),
+    NUMBER: (-math.inf, math.inf),
 }
 
 

@@ -30,7 +30,7 @@ from seedbed.analysis.experiment import INITS, Experiment
 from seedbed.analysis.table_rows import RunRow, SummaryRow
 from seedbed.core.files import atomic_open
 from seedbed.core.rows import grouped
-from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, VALUES, Task
+from seedbed.core.tasks import ANSWERS, CLASSES, LABEL_SETS, SCORES, VALUES, Task
 from seedbed.core.wording import Words
 from seedbed.core.words import bounds_of, count, key_text, short_number, swept_text, unit_of
 from seedbed.figures.captions import Caption
@@ -94,6 +94,7 @@ WEAK = {
     LABEL_SETS: "not_above_constant",
     VALUES: "not_better_than_mean",
     ANSWERS: "not_above_untrained",
+    SCORES: "",  # nothing tells which runs these are
 }
 CROWD = 20  # seeds beyond which marks would hide each other
 

@@ -14,6 +14,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from seedbed.analysis import statistics
+from seedbed.analysis.contrasts import SYSTEM
 from seedbed.analysis.differences import OF_GAINS
 from seedbed.analysis.verdicts import is_withheld, verdict
 from seedbed.core import wording
@@ -242,7 +243,8 @@ def _draw_family(axis: Axes, family: str, rows: Sequence[Row], texts: Sequence[t
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
     one = {_contrast_name(row) for row in rows}
     title = FAMILIES.get(family, family)
-    ending = f": {next(iter(one))}" if len(one) == 1 else ""
+    # of two systems the only row names them
+    ending = f": {next(iter(one))}" if len(one) == 1 and (family != SYSTEM or len(rows) > 1) else ""
     if metric != "accuracy":
         title = word("title_of_metric", family=title, metric=metric_name(metric), direction=better(metric))
         title, ending = textwrap.fill(f"{title}{ending}", TITLE_LETTERS), ""
@@ -350,7 +352,7 @@ def _row_names(data: Data, family: str, rows: Sequence[Row]) -> list[str]:
         parts += [framework_name(framework)] if named else []
         several_inits = family == "method" and len(data.inits) > 1
         parts += [series_name(init)] if family in ("framework", "model") or several_inits else []
-        if len(values_of(data, "recipe")) > 1:
+        if family != SYSTEM and len(values_of(data, "recipe")) > 1:
             parts.append(_recipes(data, row))
         names.append(", ".join(map(clean, filter(None, parts))) or _contrast_name(row))
     return [_two_lines(name) for name in tell_apart(names, _two_lines, 2 * MAX_LETTERS)]
@@ -358,6 +360,8 @@ def _row_names(data: Data, family: str, rows: Sequence[Row]) -> list[str]:
 
 def _contrast_name(row: Row) -> str:
     """checkpoint − random weights"""
+    if row["family"] == SYSTEM:
+        return " − ".join(clean(row[side]) for side in ("recipe_a", "recipe_b"))
     if row["family"] == "framework":
         return " − ".join(framework_name(row[side].partition("/")[0]) for side in "ab")
     sides = clean(row["contrast"]).split(" - ")

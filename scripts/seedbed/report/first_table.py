@@ -33,6 +33,7 @@ from seedbed.report.parts import (
     headers,
     interval_cell,
     interval_header,
+    literal,
     mean_cell,
     mean_header,
     number_cell,
@@ -97,12 +98,14 @@ def _names(experiment: Experiment, rows: Sequence[SummaryRow], methods: bool) ->
         "dataset": lambda row: row.dataset,
         "model": lambda row: row.model,
         "framework": lambda row: framework_name(row.framework),
-        "start": lambda row: INITS[row.init],
+        "start": lambda row: INITS.get(row.init, ""),
         "method": lambda row: method_name(recipes, row.recipe),
-        "recipe": lambda row: recipes[row.recipe]["family"],
+        experiment.task.told_by: lambda row: literal(recipes[row.recipe]["family"]),
     }
     if methods:
-        del columns["recipe"]  # the method's name tells it
+        del columns[experiment.task.told_by]  # the method's name tells it
+    if not any(row.method for row in rows):
+        del columns["method"]  # of systems that others trained
     swept = dict.fromkeys(key for row in rows for key in recipes[row.recipe]["swept"])
     found: Columns = [(header("first", name), column) for name, column in columns.items()]
     found += [(key_text(key), _swept(recipes, key)) for key in swept]
@@ -227,9 +230,7 @@ def _caption(experiment: Experiment, rows: Sequence[SummaryRow]) -> str:
     """What the numbers are means of, what they have to beat, and what the marks of seeds mean."""
     seeds = sorted({row.n_seeds for row in rows})
     runs = [run for row in rows for run in experiment.group(row)]
-    sizes = {
-        examples_text(run, experiment.task.writes_answers) for run in runs if run.test_examples is not None
-    }
+    sizes = {examples_text(run, experiment.task.example) for run in runs if run.test_examples is not None}
     shares = {row.majority_share for row in rows}
     shown = [run for row in rows for run in experiment.group(row) if row.n_seeds <= MAX_SEEDS]
     marks = {mark for run in shown for mark in seed_mark(experiment.task, run)}

@@ -162,7 +162,7 @@ def find(experiment: Experiment, sources: Sources) -> Limits:
         coverage=simulated(seeds, level, "crossed" if crossed else "coverage"),
         coverage_of_choice=simulated(seeds_of_best, level, "selection"),
         planned=planned,
-        looks=_looks(level, planned),
+        looks=told_apart(level, planned),
         confidence=level,
         runs=len(runs),
         collapsed=sum(bool(run.collapsed) for run in runs),
@@ -257,7 +257,9 @@ def simulated(seeds: int, confidence: float, study: str, folder: Path = SIMULATI
     )
 
 
-def _looks(confidence: float, planned: Sequence[int], folder: Path = SIMULATIONS) -> Bounds | None:
+def told_apart(confidence: float, planned: Sequence[int] = (), folder: Path = SIMULATIONS) -> Bounds | None:
+    """How often, in per cent, equal sides were told apart in simulations with looks, be they planned or not;
+    None where that level, or these looks, were not simulated."""
     if confidence != SIMULATED_LEVEL or (planned and tuple(planned) != SIMULATED_LOOKS):
         return None
     if not planned:

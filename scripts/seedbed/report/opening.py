@@ -118,9 +118,9 @@ def opening(experiment: Experiment) -> Opening:
 def _lines(asked: Asked) -> list[Line]:
     """Answer, collapsed runs, other comparisons, bag of words, and what to do next."""
     found = [
-        ("answer", [WORDS.say("answer", answer(asked))]),
+        ("answer", [answer_text(asked)]),
         ("looks", looks.sentences(asked.experiment, asked.rows) if asked.subject == "pretraining" else []),
-        ("collapsed", _collapsed(asked)),
+        ("collapsed", collapsed_texts(asked)),
         ("compared", _pairs(asked.pairs)),
         ("baseline", _baseline(asked.experiment, asked.baseline)),
         ("next", [say_step(next_step(asked))]),
@@ -153,7 +153,13 @@ def _lead(experiment: Experiment, asked: Sequence[Asked]) -> str:
     return WORDS.say("lead", counts, interest(experiment), experiment.metric, experiment.confidence)
 
 
-def _collapsed(asked: Asked) -> list[str]:
+def answer_text(asked: Asked) -> str:
+    """The answer to a question, as a sentence."""
+    return WORDS.say("answer", answer(asked))
+
+
+def collapsed_texts(asked: Asked) -> list[str]:
+    """How many runs behind a question collapsed, and its differences without them; nothing where none did."""
     found = collapsed(asked)
     return [WORDS.say("collapsed", found, asked.experiment.level)] if found else []
 
@@ -349,7 +355,7 @@ def _without_question(experiment: Experiment) -> list[Line]:
     lines = [Line("answer", text) for text in texts]
     kind = "compared" if lines else "answer"
     lines += [Line(kind, text) for text in _pairs([pair for one in asked for pair in one.pairs])]
-    lines += [Line("collapsed", text) for one in asked for text in _collapsed(one)]
+    lines += [Line("collapsed", text) for one in asked for text in collapsed_texts(one)]
     if len({(row.dataset, row.model) for row in rows}) == 1:
         for of_size in grouped(rows, "train_size").values():
             size = size_text(experiment.reporting["recipes"], of_size[0].recipe)

@@ -211,7 +211,7 @@ def with_places(
     places: Sequence[str] = PLACE,
 ) -> Table:
     """A table of rows; dataset and model stand first where they are not the same throughout. What tells rows
-    apart and CONDITIONS of the numbers go into the caption where they are the same.
+    apart and CONDITIONS of the numbers go into the caption where they are the same, unless they are empty.
 
     Args:
         rows: what the lines are made of.
@@ -229,13 +229,13 @@ def with_places(
 
 
 def fold(table: Table, columns: Collection[int]) -> Table:
-    """The table without those of these columns that say the same in each row; the caption says it instead. A
-    single row keeps the first of them, which names it, and loses those that are empty without a word."""
+    """The table without those of these columns that say the same in each row; the caption says it instead,
+    unless it is nothing. A single row keeps the first of them, which names it."""
     several = len(table.rows) > 1
     told, empty = {}, set()
     for index in sorted(columns)[0 if several else 1 :] if table.rows else ():
         texts = {cell_text(row[index]) for row in table.rows}
-        if texts == {NOTHING} and not several:
+        if texts == {""} or (texts == {NOTHING} and not several):
             empty.add(index)
         elif len(texts) == 1:
             told[index] = f"{cell_text(table.header[index])} {texts.pop()}"

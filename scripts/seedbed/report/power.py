@@ -190,6 +190,11 @@ def outcome(experiment: Experiment, row: Row) -> Outcome:
     return replace(found, kind="too_many_seeds", seeds=(MOST_SEEDS, None, None))
 
 
+def outcome_text(experiment: Experiment, row: Row) -> str:
+    """The same in words, as a part of a sentence."""
+    return WORDS.say("outcome", outcome(experiment, row), experiment.confidence)
+
+
 def rounded_down(number: int) -> int:
     """Two significant digits, since more are not known; down, so that a lower bound stays one."""
     unit = 10 ** max(0, len(str(number)) - 2)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seedbed.analysis import statistics
+from seedbed.analysis.contrasts import SYSTEM
 from seedbed.analysis.differences import OF_GAINS
 from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.methods import is_over_means, unit_text
@@ -38,6 +39,7 @@ from seedbed.report.parts import (
     heading,
     interval_cell,
     interval_header,
+    literal,
     number_cell,
     p_cell,
     part_cell,
@@ -50,7 +52,11 @@ from seedbed.report.sources import Sources
 
 WORDS = Words("report/contrasts")
 FAMILIES = wording.data("report/titles")["families"]
-PLACES = {"dataset": ("model",), "model": ("dataset",)}  # where the contrast names both of the others
+PLACES = {
+    "dataset": ("model",),
+    "model": ("dataset",),
+    SYSTEM: ("dataset",),
+}  # where the contrast names both of the others
 SIDES = wording.data("report/titles")["sides"]
 # columns of `subject`, by family of contrasts
 SUBJECTS = {
@@ -58,6 +64,7 @@ SUBJECTS = {
     "framework": ["init"],
     "dataset": ["framework", "contrast"],
     "recipe": ["framework"],
+    SYSTEM: ["contrast"],
 }
 
 
@@ -77,13 +84,13 @@ def difference_section(experiment: Experiment, sources: Sources, *, full: bool =
             if not rows:
                 continue
             ending = f"_{one.metric}" * several
-            table = _contrast_table(one, family, rows, ending)
+            table = contrast_table(one, family, rows, ending)
             blocks += capped(table, "differences", "contrasts.csv")
             if full:
-                table = _error_table(one, family, rows, ending)
+                table = error_table(one, family, rows, ending)
                 blocks += capped(table, "differences", "contrasts.csv")
     if full:
-        blocks.append(Paragraph(WORDS.say("error_note", experiment.confidence)))
+        blocks.append(error_note(experiment))
     return [*blocks, *figures(experiment, sources, "differences")]
 
 
@@ -92,10 +99,11 @@ def _best_first(rows: Sequence[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: row["selection"] != "best")
 
 
-def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], ending: str) -> Table:
+def contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], ending: str = "") -> Table:
+    """The differences of a family with intervals and tests; `ending` tells tables of one family apart."""
     metric, of_gains = experiment.metric, family in OF_GAINS
     unit = unit_of(metric).difference
-    named = [*subject_header(family), *headers("contrasts", "recipe", "seeds")]
+    named = [*told_header(family), header("contrasts", "seeds")]
     difference, reduction, given, over_seeds, p_value, p_holm, correlation, no_verdict = headers(
         "contrasts", "difference", "error_reduction", "given", "over_seeds", "p_value", "p_holm",
         "seed_correlation", "no_verdict",
@@ -106,7 +114,7 @@ def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], en
 
     columns: list[tuple[str | Cell, str, Callable[[Row], Any]]] = [
         (with_unit(difference, unit), "", lambda row: points_cell(row["delta"], metric=metric)),
-        (interval_header(experiment.level, unit), "", ends("ci")),
+        (interval_header(experiment.level, unit), "ci_low" if family == SYSTEM else "", ends("ci")),
         (interval_header(given, unit), "given_low", ends("given")),
         (interval_header(over_seeds, unit), "", ends("t")),
         (p_value, "", lambda row: p_cell(row["p_value"])),
@@ -119,7 +127,7 @@ def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], en
     shown = [column for column in columns if not column[1] or any(row[column[1]] is not None for row in rows)]
 
     def line(row: Row) -> list[Any]:
-        told = [*subject(row), contrast_recipe(experiment.reporting["recipes"], row), seeds_text(row)]
+        told = [*told_apart(experiment.reporting["recipes"], row), seeds_text(row)]
         return [*told, *(cell(row) for _, _, cell in shown)]
 
     caption = WORDS.say("caption", FAMILIES[family], experiment.scored, unit, direction(metric))
@@ -134,6 +142,11 @@ def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], en
     )
 
 
+def error_note(experiment: Experiment) -> Paragraph:
+    """How tables of errors are read."""
+    return Paragraph(WORDS.say("error_note", experiment.confidence))
+
+
 def correlation_cell(correlation: float | None) -> Cell | None:
     """A correlation with its sign."""
     return None if correlation is None else Cell(f"{correlation:+.2f}".replace("-", "−"), correlation)
@@ -144,10 +157,11 @@ def direction(metric: str) -> str:
     return "" if metric == "accuracy" else f" ({better(metric)})"
 
 
-def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], ending: str) -> Table:
+def error_table(experiment: Experiment, family: str, rows: Sequence[Row], ending: str = "") -> Table:
+    """Where the error of each comes from, and other measures."""
     metric = experiment.metric
     unit = unit_of(metric).difference
-    named = [*subject_header(family), header("errors", "recipe")]
+    named = told_header(family)
     parts = headers("errors", "standard_error", "of_seeds", "of_examples")
     paired = any(row["pairing_ratio"] is not None for row in rows)
     exact = any(can_be_exact(experiment, row) for row in rows)
@@ -159,8 +173,7 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], endin
 
     def line(row: Row) -> list[Any]:
         return [
-            *subject(row),
-            contrast_recipe(experiment.reporting["recipes"], row),
+            *told_apart(experiment.reporting["recipes"], row),
             size_cell(row["standard_error"], 2, metric),
             *(part_cell(row[key], metric) for key in ("se_seeds", "se_examples")),
             interval_cell(row["bootstrap_low"], row["bootstrap_high"], metric, of_gains=family in OF_GAINS),
@@ -192,6 +205,16 @@ def can_be_exact(experiment: Experiment, row: Row) -> bool:
     return statistics.smallest_p(*sizes, paired=row["paired"]) < 1 - experiment.confidence
 
 
+def told_header(family: str) -> list[str]:
+    """Headers of `told_apart`, by family."""
+    return [*subject_header(family), *([] if family == SYSTEM else [header("contrasts", "recipe")])]
+
+
+def told_apart(recipes: Mapping[str, Mapping[str, Any]], row: Row) -> list[str]:
+    """What a contrast is about, with its recipe; systems from outside have none."""
+    return [*subject(row), *([] if row["family"] == SYSTEM else [contrast_recipe(recipes, row)])]
+
+
 def subject_header(family: str) -> list[str]:
     """Headers of `subject`, by family."""
     return headers("contrasts", *SUBJECTS.get(family, ["framework", "init", "contrast"]))
@@ -199,6 +222,8 @@ def subject_header(family: str) -> list[str]:
 
 def subject(row: Row) -> list[str]:
     """What a contrast is about, beside the place and the recipe."""
+    if row["family"] == SYSTEM:
+        return [f"{literal(row['recipe_a'])} − {literal(row['recipe_b'])}"]
     framework, init = row["a"].split("/")
     if row["family"] == "framework":
         return [init]
@@ -355,7 +380,7 @@ def pair_section(experiment: Experiment) -> list[Block]:
 def _pair_table(experiment: Experiment, family: str, groups: Sequence[Sequence[Row]]) -> Table:
     level = 1 - experiment.confidence
     sides = SIDES.get(family, [cell_word("first_side"), cell_word("second_side")])
-    named = [*subject_header(family), *headers("pairs", "recipe", "pairs")]
+    named = [*told_header(family), header("pairs", "pairs")]
     wins = (header("pairs", column, side=side) for column in ("only", "better") for side in sides)
     recipes = experiment.reporting["recipes"]
     same = ("family", *PLACE, "model_b", "a", "b", "recipe_a", "recipe_b", "selection")
@@ -400,8 +425,7 @@ def pair_line(recipes: Mapping[str, Mapping[str, Any]], pairs: Sequence[Row], le
     decided = [pair for pair in pairs if pair["p_holm"] < level]
     a_better = sum(pair["only_a_right"] > pair["only_b_right"] for pair in decided)
     return [
-        *subject(first),
-        contrast_recipe(recipes, first),
+        *told_apart(recipes, first),
         len(pairs),
         *(percent_cell(share) for share in shares.values()),
         *(

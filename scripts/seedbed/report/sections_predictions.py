@@ -31,14 +31,18 @@ WORDS = Words("report/predictions")
 TEXT_LENGTH = 240  # characters of a test example that are shown
 BETWEEN = " ‖ "  # the texts of a pair
 MAX_OPEN = 4  # texts of a dataset that stand open; the others are folded away
-NAMES = ("framework", "init", "recipe")
 
 Texts = Mapping[tuple[str, str], Sequence[str]]
 
 
+def _names_header(experiment: Experiment) -> tuple[str, ...]:
+    """The columns that tell cells apart."""
+    return "framework", "init", experiment.task.told_by
+
+
 def _names(experiment: Experiment, row: Row) -> list[str]:
-    """The cells below NAMES."""
-    recipe = recipe_text(experiment.reporting["recipes"], row["recipe"])
+    """The cells below them."""
+    recipe = literal(recipe_text(experiment.reporting["recipes"], row["recipe"]))
     return [framework_name(row["framework"]), row["init"], recipe]
 
 
@@ -47,7 +51,9 @@ def churn_section(experiment: Experiment) -> list[Block]:
     rows = experiment.tables["churn"]
     if not rows:
         return []
-    columns = headers("churn", *NAMES, "seeds", "changed", "disagree", "always_right", "never_right")
+    columns = headers(
+        "churn", *_names_header(experiment), "seeds", "changed", "disagree", "always_right", "never_right"
+    )
 
     def line(row: Row) -> list[Any]:
         return [
@@ -169,7 +175,7 @@ def variance_section(experiment: Experiment) -> list[Block]:
 
 
 def _variance_table(experiment: Experiment, metric: str, rows: Sequence[Row], ending: str) -> list[Block]:
-    columns = headers("variance", *NAMES, "test_set", "component", "levels", "degrees")
+    columns = headers("variance", *_names_header(experiment), "test_set", "component", "levels", "degrees")
     columns.append(with_unit(header("variance", "sd"), unit_of(metric).difference))
     columns.append(header("variance", "share"))
 
@@ -216,7 +222,9 @@ def _calibration_table(
             for key in ("confidence", "accuracy")
         ]
         gaps[id(row)] = means
-    columns = headers("calibration", *NAMES, "confidence", "accuracy", "excess", "ece", "ece_of_chance")
+    columns = headers(
+        "calibration", *_names_header(experiment), "confidence", "accuracy", "excess", "ece", "ece_of_chance"
+    )
 
     def line(row: Row) -> list[Any]:
         confidence, accuracy = gaps[id(row)]

@@ -251,7 +251,7 @@ def test_the_first_table_gives_the_number_of_test_questions_and_of_their_texts(m
     for groups, texts in ((12, 12), (120, 0)):
         change_runs(found, lambda run, groups=groups: {"test_groups": groups})
         sizes = asked(lambda: first_table(found))["method_comparisons.size"]
-        assert set(sizes) == {(120, texts, True)}
+        assert set(sizes) == {(120, texts, "test question")}
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_few_test_questions_or_texts_are_warned_of(made, examples, texts, size):
         experiment = dataclasses.replace(found, runs=of_state)
         calls = asked(lambda experiment=experiment: sections_accuracy.warning_section(experiment))
         assert ("method_comparisons.small_test_set" in calls) is (size is not None)
-        assert calls.get("method_comparisons.size") == ([(*size, True)] if size else None)
+        assert calls.get("method_comparisons.size") == ([(*size, "test question")] if size else None)
         assert (sections_accuracy.warning_section(experiment) == []) is (
             size is None and of_state is not runs
         )

@@ -4,7 +4,7 @@ import pytest
 from builders_growing import growing
 
 from seedbed.report.answer import of_inits
-from seedbed.report.limits import SIMULATED_LOOKS, _looks
+from seedbed.report.limits import SIMULATED_LOOKS, told_apart
 from seedbed.report.looks import looks
 from seedbed.report.next_step import next_step
 from seedbed.report.opening import opening
@@ -72,7 +72,7 @@ def test_the_opening_has_a_line_of_looks_only_where_there_are_some():
 
 
 def test_error_rates_are_told_of_the_looks_that_were_simulated():
-    low, high = _looks(0.95, SIMULATED_LOOKS)
-    assert low < high < _looks(0.95, [])[1]
-    assert _looks(0.95, (3, 5, 8)) is None
-    assert _looks(0.9, SIMULATED_LOOKS) is None
+    low, high = told_apart(0.95, SIMULATED_LOOKS)
+    assert low < high < told_apart(0.95, [])[1]
+    assert told_apart(0.95, (3, 5, 8)) is None
+    assert told_apart(0.9, SIMULATED_LOOKS) is None

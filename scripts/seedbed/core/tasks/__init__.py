@@ -16,6 +16,7 @@ from seedbed.core.tasks.metrics import (
     METRIC_COLUMNS,
     METRICS,
     NATS,
+    NUMBER,
     PERPLEXITY,
     SQUARES,
     VALUE_COLUMNS,
@@ -23,13 +24,14 @@ from seedbed.core.tasks.metrics import (
     class_of_metric,
     metric_named,
 )
-from seedbed.core.tasks.task import ANSWERS, CAUSAL, CLASSES, ENCODER, LABEL_SETS, VALUES, Task, Words
+from seedbed.core.tasks.outside import OUTSIDE
+from seedbed.core.tasks.task import ANSWERS, CAUSAL, CLASSES, ENCODER, LABEL_SETS, SCORES, VALUES, Task, Words
 
 __all__ = [
     "ANSWERS", "ANSWER_COLUMNS", "CAUSAL", "CLASSES", "CORRELATION", "DEFAULT", "ENCODER", "FRACTION",
-    "GROUP_COLUMN", "LABEL_SETS", "METRICS", "METRIC_COLUMNS", "NATS", "NO_PREDICTION", "PERPLEXITY",
-    "SQUARES", "TASKS", "VALUES", "VALUE_COLUMNS", "Metric", "Task", "Words", "class_of_metric",
-    "metric_named", "task_of",
+    "GROUP_COLUMN", "LABEL_SETS", "METRICS", "METRIC_COLUMNS", "NATS", "NO_PREDICTION", "NUMBER", "OUTSIDE",
+    "PERPLEXITY", "SCORES", "SQUARES", "TASKS", "VALUES", "VALUE_COLUMNS", "Metric", "Task", "Words",
+    "class_of_metric", "metric_named", "task_of",
 ]  # fmt: skip
 
 NO_PREDICTION = "none"  # replaces a class in tables if a model returned no number
@@ -55,4 +57,4 @@ def task_of(reporting: Mapping[str, Any]) -> Task:
         reporting: `Plan.reporting()`, or a resolved config.
     """
     dataset = reporting["datasets"][reporting["grid"]["datasets"][0]]
-    return TASKS[dataset["task"]].measured_by(dataset.get("metric"))
+    return {**TASKS, **OUTSIDE}[dataset["task"]].measured_by(dataset.get("metric"))

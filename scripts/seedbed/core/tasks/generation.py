@@ -61,4 +61,5 @@ TASK = Task(
         drawn="what an adapter starts from",
         both_sides="all methods",
     ),
+    example="test question",
 )  # fmt: skip

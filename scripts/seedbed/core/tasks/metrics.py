@@ -16,8 +16,11 @@ VALUE_COLUMNS = ("split", "example", "label", "prediction")
 GROUP_COLUMN = "group"
 FRACTION, NATS, PERPLEXITY, CORRELATION = "fraction", "nats", "perplexity", "correlation"
 SQUARES = "squares"  # of the unit of the labels
+NUMBER = "number"  # of scores from outside whose bounds are not those of a share
 # before the label of a class, in the name of the class's F1
 F1_OF = "f1_of_"
+# before the name that files from outside give to their scores, by unit; more is better
+SCORES_OF = {"share_of_": FRACTION, "number_of_": NUMBER}
 
 
 @dataclass(frozen=True)
@@ -30,13 +33,17 @@ class Metric:
 
 
 class _Metrics(dict[str, Metric]):
-    """Metrics by name; the F1 of a class has the class's label in its name, which may be any."""
+    """Metrics by name; the F1 of a class has the class's label in its name, which may be any, and scores from
+    outside have the name that their files give them."""
 
     def __missing__(self, name: str) -> Metric:
         label = class_of_metric(name)
-        if label is None:
-            raise KeyError(name)
-        return Metric(+1, FRACTION, f"F1 of {label}")
+        if label is not None:
+            return Metric(+1, FRACTION, f"F1 of {label}")
+        for beginning, unit in SCORES_OF.items():
+            if name.startswith(beginning):
+                return Metric(+1, unit, name.removeprefix(beginning))
+        raise KeyError(name)
 
 
 def class_of_metric(name: str) -> str | None:

@@ -14,6 +14,7 @@ from seedbed.core.tasks.metrics import METRICS
 CLASSES = "classes"  # one of several classes, with a probability for each
 LABEL_SETS = "label_sets"  # any number of several labels, with a probability for each
 VALUES = "values"  # a number
+SCORES = "scores"  # of results from outside: a score for each example, or for each run alone
 ANSWERS = "answers"  # a text that the model writes, and the loss of each token of the reference
 ENCODER = "encoder"  # models with a head on an encoder; their datasets are labelled texts with a labels.json
 CAUSAL = "causal"  # models that write; their datasets are questions
@@ -86,6 +87,8 @@ class Task:
         figure_titles: titles of figures that differ from those of other tasks.
         curves: panels of the learning curves: (split, metric), from top to bottom.
         columns, series: columns of runs.csv with a column of panels, and with a look, for each value.
+        example: what a test set consists of, as a noun.
+        told_by: what the recipes of tables are for people: a recipe, or a system of results from outside.
         sections: sections of the report that not every task has.
         files: descriptions in the summary of files that differ from those of other tasks; None for a file
             that the task does not have.
@@ -129,6 +132,8 @@ class Task:
     sections: tuple[str, ...]
     files: Mapping[str, str | None] = field(hash=False)
     words: Words
+    example: str = "test text"
+    told_by: str = "recipe"
     chosen_metric: str | None = None
 
     def measured_by(self, metric: str | None) -> Self:
