@@ -16,6 +16,7 @@ from seedbed.analysis.table_rows import (
     value_column,
 )
 from seedbed.core.known import all_known
+from seedbed.core.recipes import reference
 from seedbed.core.rows import CELL, Row, grouped, on_test_set, read_table
 from seedbed.core.tasks import Task, task_of
 from seedbed.core.words import level_text, metric_name, recipe_text
@@ -134,8 +135,16 @@ class Experiment:
         return recipe_text(self.reporting["recipes"], name)
 
     def recipes(self, family: str) -> list[str]:
-        """The recipes of a family, in the order of its sweep; the first is its reference."""
+        """The recipes of a family, in the order of its sweep; of a range that grows, a side may lack some."""
         return [name for name, block in self.reporting["recipes"].items() if block["family"] == family]
+
+    def reference(self, family: str) -> str:
+        """The equal recipe of a family that answers speak of."""
+        return reference(family, self.reporting)
+
+    def tried(self, family: str, place: tuple[str, ...]) -> list[str]:
+        """The recipes of a family that a side has, by (dataset, model, framework, init)."""
+        return [name for name in self.recipes(family) if (*place, name) in self.cells]
 
     def group(self, row: SummaryRow) -> list[RunRow]:
         """The runs behind a row of the summary."""

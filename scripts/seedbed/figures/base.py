@@ -385,7 +385,7 @@ class Group:
 
 
 def recipe_groups(data: Data, rows: Sequence[SummaryRow], column: str) -> list[Group]:
-    """One group per recipe; for a swept family, one of its first recipe and one of each init's best.
+    """One group per recipe; for a swept family, one of its equal recipe and one of each init's best.
 
     Where families are the series, all stand in one group; where any is swept, in a second one at its best.
     `rows` are the summary's of one dataset, model and metric; the order of groups is the same in all columns.
@@ -393,11 +393,11 @@ def recipe_groups(data: Data, rows: Sequence[SummaryRow], column: str) -> list[G
     groups = []
     here = [row for row in rows if row[data.column_key] == column]
     if data.series_key == "recipe_family":
-        return _groups_of_families(here)
+        return _groups_of_families(data, here)
     several = len({row.recipe_family for row in rows}) > 1
     for (family,), members in grouped(here, "recipe_family").items():
         best = [row for row in members if row.selection == "best"]
-        first = next(name for name, block in data.reporting["recipes"].items() if block["family"] == family)
+        first = data.reference(family)
         equal = [row for row in members if row.selection == "equal" and row.recipe == first]
         name = f"{family}, " if several else ""
         if best:
@@ -409,13 +409,14 @@ def recipe_groups(data: Data, rows: Sequence[SummaryRow], column: str) -> list[G
     return groups
 
 
-def _groups_of_families(rows: Sequence[SummaryRow]) -> list[Group]:
+def _groups_of_families(data: Data, rows: Sequence[SummaryRow]) -> list[Group]:
     first, best = [], []
-    for members in grouped(rows, "recipe_family").values():
-        equal = [row for row in members if row.selection == "equal"]
+    for (family,), members in grouped(rows, "recipe_family").items():
+        reference = data.reference(family)
+        equal = next(row for row in members if row.selection == "equal" and row.recipe == reference)
         chosen = [row for row in members if row.selection == "best"]
-        first.append(equal[0])
-        best.append(chosen[0] if chosen else equal[0])
+        first.append(equal)
+        best.append(chosen[0] if chosen else equal)
     if first == best:
         return [Group("", first)]
     return [Group(word("methods_at_own_best"), best), Group(word("first_of_sweeps"), first)]
