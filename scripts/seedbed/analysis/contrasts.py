@@ -24,6 +24,7 @@ from seedbed.analysis.differences import (
     with_holm,
     with_verdict,
 )
+from seedbed.analysis.equal_recipes import equal_recipe
 from seedbed.analysis.looks import Look, look_at
 from seedbed.analysis.methods import (
     NO_SPREAD,
@@ -52,7 +53,6 @@ from seedbed.analysis.sides import (
 from seedbed.analysis.spread import CREDIT, NO_CREDIT
 from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, value_column
 from seedbed.core.known import all_known, known
-from seedbed.core.recipes import reference
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.seeds import independent_seeds
 from seedbed.core.tasks import METRICS, task_of
@@ -209,7 +209,7 @@ def contrast(
     - dataset: the gain of pretraining on one dataset minus that on another, for every two datasets, at equal
       recipes and with the best recipe of each init on each dataset;
     - recipe: the gain of pretraining with the best recipe of each init of a swept family, minus that at the
-      family's equal recipe (see `recipes.reference`): what becomes of a gain when each init has its own;
+      family's equal recipe (see `equal_recipes`): what becomes of a gain when each init has its own;
     - method: the METHOD_PAIRS, such as lora - full, all else equal: recipes that agree in all that one of
       them sweeps and the other has, too; and at each family's own best. Method none trains nothing and has
       one recipe, with which every other is compared. Other methods are compared at the same size of training.
@@ -243,7 +243,7 @@ def contrast(
         sides: the cells with their predictions; None where these are not known.
     """
     by_cell = grouped(runs, *CELL)
-    references = {family: reference(family, reporting) for family in reporting.get("ranges", {})}
+    references = {family: equal_recipe(family, reporting) for family in reporting.get("ranges", {})}
     listed = list_contrasts(summary, reporting["recipes"], references)
     chosen = [one for one in listed if _has_pairs_of_inits(one, by_cell)]
     comparisons = Counter(_tested_together(one) for one in chosen)

@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any, Self
 
 from seedbed.analysis.differences import Contrast
+from seedbed.analysis.equal_recipes import equal_recipe
 from seedbed.analysis.table_rows import (
     RunRow,
     SummaryRow,
@@ -16,7 +17,6 @@ from seedbed.analysis.table_rows import (
     value_column,
 )
 from seedbed.core.known import all_known
-from seedbed.core.recipes import reference
 from seedbed.core.rows import CELL, Row, grouped, on_test_set, read_table
 from seedbed.core.tasks import Task, task_of
 from seedbed.core.words import level_text, metric_name, recipe_text
@@ -140,7 +140,7 @@ class Experiment:
 
     def reference(self, family: str) -> str:
         """The equal recipe of a family that answers speak of."""
-        return reference(family, self.reporting)
+        return equal_recipe(family, self.reporting)
 
     def tried(self, family: str, place: tuple[str, ...]) -> list[str]:
         """The recipes of a family that a side has, by (dataset, model, framework, init)."""

@@ -22,23 +22,6 @@ def without_size(name: str, recipe: Mapping[str, Any]) -> str:
     return name.removesuffix(f".{SIZE}={recipe.get(SIZE)}")
 
 
-def reference(family: str, reporting: Mapping[str, Any]) -> str:
-    """The recipe of a family that both inits have, of which answers speak where recipes are equal.
-
-    The first of the family; of a range that grows the one of its start.
-
-    Args:
-        family: of recipes of the experiment.
-        reporting: `Plan.reporting()`.
-    """
-    recipes = {name: block for name, block in reporting["recipes"].items() if block["family"] == family}
-    found = reporting.get("ranges", {}).get(family)
-    if found is None:
-        return next(iter(recipes))
-    distances = {name: abs(block["swept"][found["key"]] - found["start"]) for name, block in recipes.items()}
-    return min(distances, key=lambda name: distances[name])
-
-
 def train_size(recipe: Mapping[str, Any]) -> int | None:
     """On how many training texts a resolved recipe trains; None: on all."""
     return recipe.get(SIZE)
