@@ -42,7 +42,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RangeStanding:
     """How the range of a question stands.
 
     Attributes:
@@ -57,7 +57,7 @@ class Standing:
     following: dict[str, list[Any]]
 
 
-def range_standings(experiment: Experiment) -> dict[str, Standing]:
+def range_standings(experiment: Experiment) -> dict[str, RangeStanding]:
     """How each range of an experiment stands, by question; none without ranges."""
     ranges = experiment.reporting.get("ranges", {})
     rows = [row for row in experiment.summary if row.recipe_family in ranges]
@@ -66,7 +66,7 @@ def range_standings(experiment: Experiment) -> dict[str, Standing]:
         given = ranges[names[3]]
         sides = grouped(members, "init")
         choices = {init: _choice(experiment, of_init, given["key"]) for (init,), of_init in sides.items()}
-        found[question_of(*names)] = standing(choices, given["values"], given["max"])
+        found[question_of(*names)] = range_standing(choices, given["values"], given["max"])
     return found
 
 
@@ -82,7 +82,7 @@ def _choice(experiment: Experiment, rows: Sequence[Any], key: str) -> Choice:
     return Choice(values, recipes[best.recipe]["swept"][key], [shares[value] for value in values])
 
 
-def standing(choices: Mapping[str, Choice], possible: Sequence[Any], most: int) -> Standing:
+def range_standing(choices: Mapping[str, Choice], possible: Sequence[Any], most: int) -> RangeStanding:
     """How a range stands.
 
     If a side asks for values beyond an edge of its own, every side gets one value more, so that all have as
@@ -98,12 +98,12 @@ def standing(choices: Mapping[str, Choice], possible: Sequence[Any], most: int) 
     chosen = {init: choice.chosen for init, choice in choices.items()}
     asked = [(choice, edge) for choice in choices.values() for edge in EDGES if choice.asks(edge)]
     if not asked:
-        return Standing(INTERIOR, chosen, now, now)
+        return RangeStanding(INTERIOR, chosen, now, now)
     edges = {edge for choice, edge in asked if _beyond(choice.values, edge, possible)}
     if not edges or any(len(values) >= min(most, len(possible)) for values in now.values()):
-        return Standing(ENDED, chosen, now, now)
+        return RangeStanding(ENDED, chosen, now, now)
     following = {init: _grown(choice, possible, edges) for init, choice in choices.items()}
-    return Standing(WIDENING, chosen, now, following)
+    return RangeStanding(WIDENING, chosen, now, following)
 
 
 def _beyond(values: Sequence[Any], edge: int, possible: Sequence[Any]) -> list[Any]:

@@ -1,10 +1,11 @@
 """Ranges of sweeps that grow until the best value of each side lies inside."""
 
 import pytest
+from builders_growing import growing
 from builders_rows import run_row, summary_row
 
 from seedbed.analysis.experiment import Experiment
-from seedbed.analysis.ranges import Choice, range_standings, standing
+from seedbed.analysis.ranges import Choice, range_standing, range_standings
 from seedbed.analysis.stopping import decision, told
 
 POSSIBLE = [1, 3, 9, 27, 81, 243, 729]
@@ -41,7 +42,7 @@ FIRST = [9, 27, 81]
     ],
 )  # fmt: skip
 def test_each_state_of_a_range(pretrained, random, state, following):
-    found = standing({"pretrained": pretrained, "random": random}, POSSIBLE, 5)
+    found = range_standing({"pretrained": pretrained, "random": random}, POSSIBLE, 5)
     assert found.state == state
     assert found.now == {"pretrained": pretrained.values, "random": random.values}
     assert found.following["pretrained"] == following[0]
@@ -53,7 +54,7 @@ def test_equal_values_rest_at_five():
     for number in (3, 4, 5):
         values = POSSIBLE[1 : 1 + number]
         flat = Choice(values, values[1], [1 / number] * number)
-        state = standing({"pretrained": flat, "random": flat}, POSSIBLE, 8).state
+        state = range_standing({"pretrained": flat, "random": flat}, POSSIBLE, 8).state
         assert state == ("interior" if number > 3 else "widening")
 
 
@@ -67,7 +68,7 @@ def test_a_side_grows_step_by_step_until_its_best_lies_inside():
             init: choice(tried, min(tried, key=lambda value, init=init: abs(value - best[init])))
             for init, tried in values.items()
         }
-        found = standing(choices, POSSIBLE, 8)
+        found = range_standing(choices, POSSIBLE, 8)
         states.append(found.state)
         values = found.following
     assert states == ["widening", "widening", "interior"]
@@ -132,6 +133,30 @@ def test_a_decision_on_a_range_alone(chosen, shares, state, finished):
     assert told(QUESTION, question).startswith(
         f"{QUESTION}: {state}; pretrained chose {chosen:g} of 1e-05, 3e-05 and 9e-05;"
     )
+
+
+@pytest.mark.parametrize(
+    ("chosen", "seeds", "state", "following", "range_state"),
+    [
+        # values first; a look at few seeds of a range that grows decides nothing
+        (9e-5, 3, "widening", (3, 4), "widening"),
+        (3e-5, 3, "open", (5, 3), "interior"),
+        # from the second look on the values stay, whatever more seeds choose among them
+        (9e-5, 5, "open", (10, 3), "resting"),
+    ],
+)
+def test_seeds_are_added_after_values(chosen, seeds, state, following, range_state):
+    shares = (0.0, 0.0, 1.0) if chosen == RATES[-1] else (0.0, 1.0, 0.0)
+    found = experiment(chosen, shares, until={"looks": [3, 5, 10]})
+    (row,) = growing(
+        selection="best", recipe_a=f"lab.{chosen}", recipe_b="lab.3e-05", n_a=seeds, n_b=seeds, se_seeds=None
+    ).contrasts
+    found.contrasts.append(row)
+    decided = decision(found, found.reporting)
+    question = decided["questions"][QUESTION]
+    assert (question["state"], question["range"], decided["finished"]) == (state, range_state, False)
+    assert question["now"]["seeds"] == seeds
+    assert (question["next"]["seeds"], len(question["next"]["values"]["random"])) == following
 
 
 def test_an_experiment_without_ranges_has_none():
