@@ -419,7 +419,10 @@ def _groups_of_families(data: Data, rows: Sequence[SummaryRow]) -> list[Group]:
         best.append(chosen[0] if chosen else equal)
     if first == best:
         return [Group("", first)]
-    return [Group(word("methods_at_own_best"), best), Group(word("first_of_sweeps"), first)]
+    return [
+        Group(word("methods_at_own_best"), best),
+        Group(word("equal_of_sweeps" if "ranges" in data.reporting else "first_of_sweeps"), first),
+    ]
 
 
 def _chosen_text(data: Data, best: Sequence[SummaryRow]) -> str:
@@ -462,7 +465,9 @@ def group_lines(data: Data, limit: int = MAX_ROWS) -> tuple[Sequence[Line], str]
     shown, note = capped(lines, limit)
     shown = _told_apart(shown, HALF_LETTERS if len(data.columns) > 1 else TITLE_LETTERS)
     swept = any(row.selection == "best" for row in data.summary)
-    return shown, " ".join(filter(None, (WORDS.say("swept") if swept else "", note)))
+    return shown, " ".join(
+        filter(None, (WORDS.say("swept", "ranges" in data.reporting) if swept else "", note))
+    )
 
 
 def _told_apart(lines: Sequence[Line], letters: int) -> list[Line]:

@@ -128,7 +128,7 @@ def test_what_cannot_grow_is_refused(raw, changes, place):
 # --- values that are added to a range ---
 
 RANGE = {"start": 1e-4, "factor": 3, "max": 5}
-LOW, START, HIGH, HIGHER, HIGHEST = 3.33333e-05, 1e-4, 3e-4, 9e-4, 2.7e-3
+LOW, START, HIGH, HIGHER = 3.33e-05, 1e-4, 3e-4, 9e-4
 
 
 @pytest.fixture
@@ -171,12 +171,12 @@ def test_each_side_goes_on_with_its_own_values_in_rising_order(ranged):
     decide_values(
         Plan(ranged),
         "widening",
-        pretrained=[1.11111e-05, LOW, START, HIGH],
+        pretrained=[1.11e-05, LOW, START, HIGH],
         random=[LOW, START, HIGH, HIGHER],
     )
     second = Plan(ranged)
     assert rates_of(second) == {
-        "pretrained": [1.11111e-05, LOW, START, HIGH],
+        "pretrained": [1.11e-05, LOW, START, HIGH],
         "random": [LOW, START, HIGH, HIGHER],
     }
     assert before < {run.folder for run in second.runs}
