@@ -14,8 +14,7 @@ from seedbed.config.settings import Recipe
 from seedbed.config.validation import type_at
 from seedbed.core.errors import SeedbedError
 
-DIGITS = 6  # significant, of a range's values, so that names are short
-POINT_DIGITS = 3  # of points
+DIGITS = 3  # significant, of values that are computed, so that names are short
 LOG_FROM = 10  # ratio of bounds from which points are even in the logarithm
 Setting = dict[str, Any]  # a value by hyperparameter
 
@@ -70,7 +69,9 @@ def _of_range(
 
     def value(step: int) -> Any:
         exact = given["start"] * given["factor"] ** step
-        return round(exact) if _is_whole(key) else float(f"{exact:.{DIGITS}g}")
+        if _is_whole(key):
+            return round(exact)
+        return _rounded(exact) if step else exact
 
     def beyond(direction: int) -> list[Any]:
         steps = range(direction, direction * (given["max"] - 1), direction)
@@ -127,7 +128,11 @@ def _at(key: str, values: Any, places: Sequence[float]) -> list[Any]:
         exact = [low + (high - low) * place for place in places]
     if _is_whole(key):
         return [round(value) for value in exact]
-    return [min(max(float(f"{value:.{POINT_DIGITS}g}"), low), high) for value in exact]
+    return [min(max(_rounded(value), low), high) for value in exact]
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
 
 
 def _is_log(bounds: Mapping[str, Any]) -> bool:
