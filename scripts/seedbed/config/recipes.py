@@ -24,7 +24,7 @@ def expand_recipes(config: dict[str, Any]) -> None:
     """Replace sweeps by one recipe for each setting that they try, with its `family` and `swept` values.
 
     Of a range that grows, these are all settings that it may ever try; `ranges` of the config then has, by
-    family of the grid, its keys and `key` and `values`.
+    family of the grid, its keys and `key` and `values`. `points` has the number of points by family.
 
     Settings that the method or the task does not use are removed, so that changing them reruns nothing.
 
@@ -36,6 +36,7 @@ def expand_recipes(config: dict[str, Any]) -> None:
     expanded: dict[str, dict[str, Any]] = {}
     members: dict[str, list[str]] = {}
     ranges: dict[str, dict[str, Any]] = {}
+    points: dict[str, int] = {}
     for family, recipe in config["recipes"].items():
         in_grid = family in config["grid"]["recipes"]
         if in_grid:
@@ -60,10 +61,11 @@ def expand_recipes(config: dict[str, Any]) -> None:
             key, given = found
             values = list(dict.fromkeys(each[key] for each in settings))
             ranges[family] = {"key": key, **given, "values": values}
+        if in_grid and searched["points"] is not None:
+            points[family] = searched["points"]
     config["recipes"] = expanded
     config["grid"]["recipes"] = [name for family in config["grid"]["recipes"] for name in members[family]]
-    if ranges:
-        config["ranges"] = ranges
+    config |= {key: found for key, found in (("ranges", ranges), ("points", points)) if found}
 
 
 def _member(

@@ -83,7 +83,23 @@ def check(plan: Plan, arguments: Sequence[str] | None = None, is_module: bool = 
 
 
 def _notes(plan: Plan) -> list[str]:
-    return [*_notes_of_texts(plan), *_notes_of_frameworks(plan), *_notes_of_seeds(plan)]
+    return [
+        *_notes_of_texts(plan),
+        *_notes_of_frameworks(plan),
+        *_notes_of_seeds(plan),
+        *_notes_of_points(plan),
+    ]
+
+
+def _notes_of_points(plan: Plan) -> list[str]:
+    """Numbers of points that are no power of two, of which Sobol points are less even."""
+    found = plan.config.get("points", {})
+    return [
+        f"{number} points are less even than {1 << number.bit_length() - 1} or {1 << number.bit_length()} "
+        f"(recipes.{family}.points)."
+        for family, number in found.items()
+        if number & (number - 1)
+    ]
 
 
 def _notes_of_frameworks(plan: Plan) -> list[str]:
