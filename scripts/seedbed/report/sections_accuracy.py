@@ -472,7 +472,8 @@ def sweep_section(experiment: Experiment, sources: Sources) -> list[Block]:
     if not swept:
         return []
     collapsed = any(row.n_collapsed for row in experiment.summary)
-    note = WORDS.say("sweep_note", experiment.scored, experiment.metric, collapsed, experiment.task)
+    ranges = "ranges" in experiment.reporting
+    note = WORDS.say("sweep_note", experiment.scored, experiment.metric, collapsed, experiment.task, ranges)
     blocks: list[Block] = [heading("sweep"), Paragraph(note)]
     by_family = grouped(experiment.summary, *PLACE, "recipe_family")
     for number, question in enumerate(swept[:MAX_LISTED], start=1):
