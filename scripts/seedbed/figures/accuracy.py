@@ -483,8 +483,7 @@ def _places(sweep: Sweep, values: Sequence[Any]) -> list[float]:
         # values of points repeat
         order = list(dict.fromkeys(map(repr, values))) if sweep.points else None
         return [float(order.index(repr(value)) if order else at) for at, value in enumerate(values)]
-    wide = sweep.points and min(values) > 0 and max(values) / min(values) >= LOG_FROM
-    if sweep.key == "learning_rate" or wide:
+    if sweep.key == "learning_rate":
         return [float(np.log10(value)) for value in values]
     return [float(value) for value in values]
 
