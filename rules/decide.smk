@@ -1,12 +1,13 @@
 """
-Decide: needs the tables of the experiment, and all else that the stage makes. Says which questions get more seeds.
+Decide: needs the tables of the experiment, and all else that the stage makes. Says which questions get more seeds, and
+which sweeps more values.
 
 It is the last job of a workflow: the next one plans from its output.
 """
 
 
 rule decide:
-    """Decide which questions are open, and with how many seeds they are looked at next."""
+    """Decide which questions are open, and which seeds and swept values they have next."""
     input:
         runs=rules.aggregate.output.runs,
         summary=rules.aggregate.output.summary,

@@ -24,6 +24,7 @@ from seedbed.analysis.differences import (
     with_holm,
     with_verdict,
 )
+from seedbed.analysis.equal_recipes import equal_recipe
 from seedbed.analysis.looks import Look, look_at
 from seedbed.analysis.methods import (
     NO_SPREAD,
@@ -211,7 +212,7 @@ def contrast(
     - dataset: the gain of pretraining on one dataset minus that on another, for every two datasets, at equal
       recipes and with the best recipe of each init on each dataset;
     - recipe: the gain of pretraining with the best recipe of each init of a swept family, minus that at the
-      family's first recipe: what becomes of a gain when each init has its own recipe;
+      family's equal recipe (see `equal_recipes`): what becomes of a gain when each init has its own;
     - method: the METHOD_PAIRS, such as lora - full, all else equal: recipes that agree in all that one of
       them sweeps and the other has, too; and at each family's own best. Method none trains nothing and has
       one recipe, with which every other is compared. Other methods are compared at the same size of training.
@@ -245,7 +246,8 @@ def contrast(
         sides: the cells with their predictions; None where these are not known.
     """
     by_cell = grouped(runs, *CELL)
-    listed = list_contrasts(summary, reporting["recipes"])
+    references = {family: equal_recipe(family, reporting) for family in reporting.get("ranges", {})}
+    listed = list_contrasts(summary, reporting["recipes"], references)
     chosen = [one for one in listed if _has_pairs_of_inits(one, by_cell)]
     looks = reporting.get("until", {}).get("looks", ())
     return contrast_pairs(chosen, runs, summary, reporting["statistics"], sides, looks)
@@ -336,13 +338,16 @@ def choice_shares(
 
 
 def list_contrasts(
-    summary: Sequence[SummaryRow], recipes: Mapping[str, Mapping[str, Any]] | None = None
+    summary: Sequence[SummaryRow],
+    recipes: Mapping[str, Mapping[str, Any]] | None = None,
+    references: Mapping[str, str] | None = None,
 ) -> list[Pair]:
     """The contrasts of all families, in the order of the summary.
 
     Args:
         summary: rows of summary.csv.
         recipes: as in `Plan.reporting()`; without them, contrasts of methods are left out.
+        references: the equal recipe of each family where it is not the first.
     """
     equal = [row for row in summary if row.selection == "equal"]
     best = [row for row in summary if row.selection == "best"]
@@ -351,7 +356,7 @@ def list_contrasts(
     found += [one for rows, recipe in both for one in _of_frameworks(rows, recipe)]
     found += [one for rows, recipe in both for one in _of_models(rows, recipe)]
     found += [one for rows, recipe in both for one in _of_datasets(rows, recipe)]
-    found += _of_recipes(equal, best)
+    found += _of_recipes(equal, best, references or {})
     found += _of_methods(equal, recipes or {})
     found += _of_methods_at_best([row for row in summary if row.selection in ("equal", "best")])
     return found
@@ -392,16 +397,19 @@ def _of_datasets(rows: Sequence[SummaryRow], recipe: str) -> Iterator[Pair]:
             yield Pair("dataset", a, b)
 
 
-def _of_recipes(equal: Sequence[SummaryRow], best: Sequence[SummaryRow]) -> Iterator[Pair]:
-    """The gain at each init's own best recipe, and at the first recipe of the family."""
+def _of_recipes(
+    equal: Sequence[SummaryRow], best: Sequence[SummaryRow], references: Mapping[str, str]
+) -> Iterator[Pair]:
+    """The gain at each init's own best recipe, and at the equal recipe of the family."""
     same = (*PLACE[:-1], *MEASURE, "recipe_family")
     first: dict[Key, tuple[SummaryRow, SummaryRow]] = {}
     for gain in _pairs_of_inits(equal, "recipe"):
-        first.setdefault(tuple(gain[0][name] for name in same), gain)
+        if gain[0].recipe == references.get(gain[0].recipe_family, gain[0].recipe):
+            first.setdefault(tuple(gain[0][name] for name in same), gain)
     for gain in _pairs_of_inits(best, "recipe_family"):
-        reference = first.get(tuple(gain[0][name] for name in same))
-        if reference is not None:
-            yield Pair("recipe", gain, reference)
+        at_equal = first.get(tuple(gain[0][name] for name in same))
+        if at_equal is not None:
+            yield Pair("recipe", gain, at_equal)
 
 
 def _of_methods(rows: Sequence[SummaryRow], recipes: Mapping[str, Mapping[str, Any]]) -> Iterator[Pair]:

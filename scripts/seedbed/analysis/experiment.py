@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any, Self
 
 from seedbed.analysis.differences import Contrast
+from seedbed.analysis.equal_recipes import equal_recipe
 from seedbed.analysis.table_rows import (
     RunRow,
     SummaryRow,
@@ -134,8 +135,16 @@ class Experiment:
         return recipe_text(self.reporting["recipes"], name)
 
     def recipes(self, family: str) -> list[str]:
-        """The recipes of a family, in the order of its sweep; the first is its reference."""
+        """The recipes of a family, in the order of its sweep; of a range that grows, a side may lack some."""
         return [name for name, block in self.reporting["recipes"].items() if block["family"] == family]
+
+    def reference(self, family: str) -> str:
+        """The equal recipe of a family that answers speak of."""
+        return equal_recipe(family, self.reporting)
+
+    def tried(self, family: str, place: tuple[str, ...]) -> list[str]:
+        """The recipes of a family that a side has, by (dataset, model, framework, init)."""
+        return [name for name in self.recipes(family) if (*place, name) in self.cells]
 
     def group(self, row: SummaryRow) -> list[RunRow]:
         """The runs behind a row of the summary."""

@@ -1,4 +1,7 @@
-"""Whether a question needs more seeds: what each look at it has found, and when no seeds would help."""
+"""What a stage decides: whether a question needs more seeds or its sweep more values, or is at its end.
+
+Here is what each look at a question has found, and when no seeds would help; `ranges` has the sweeps.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,18 +13,23 @@ from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.findings import finding, headline_rows, interest
 from seedbed.analysis.looks import look_at
 from seedbed.analysis.planning import Design, Variances
+from seedbed.analysis.ranges import range_standings
 from seedbed.analysis.spread import normal
 from seedbed.analysis.verdicts import COLLAPSE
-from seedbed.config.stages import asked, question_of
+from seedbed.config.stages import OPEN, WIDENING, asked, question_of
 from seedbed.core.known import known
 from seedbed.core.rows import Row
+from seedbed.core.words import count, join
 
 # a question is one of these
 DECIDED = "decided"  # pretraining helps or hurts, or the difference is smaller than that of interest
 FUTILE = "futile"  # these test examples would not decide it with endless seeds
-OPEN = "open"  # more seeds may decide it
+# stages.OPEN: more seeds may decide it
 ENDED = "ended"  # it has the most seeds that the config allows
 BROKEN = "broken"  # its runs must be mended first: nothing was learned, or a run has no finite loss
+
+# of a range, besides those of `ranges`
+RESTING = "resting"  # it has had its values, and seeds are added
 
 DECISIONS = ("higher", "lower", "small")
 LEAST_CHANCE = 0.1  # that endless seeds decide; below it more seeds are futile
@@ -144,24 +152,50 @@ def chance_of_endless_seeds(
 def decision(experiment: Experiment, config: Mapping[str, Any]) -> dict[str, Any]:
     """What a stage has found, and what comes next: the content of `stages.stage_file`.
 
+    A range grows first, with the seeds of the first look; from the second look on it rests. So looks count
+    that a question has with the values that it keeps.
+
     Args:
         experiment: its tables.
         config: `Plan.reporting()`.
     """
-    found = standings(experiment)
+    questions = {one.question: _told(one) for one in standings(experiment)}
+    looks = config.get("until", {}).get("looks", ())
+    for name, found in range_standings(experiment).items():
+        question = questions.setdefault(name, {"state": found.state, "now": {}, "next": {}})
+        resting = looks and question["now"]["seeds"] > looks[0]
+        question["range"] = RESTING if resting else found.state
+        question["chosen"] = found.chosen
+        question["now"]["values"] = found.now
+        question["next"]["values"] = found.now
+        if question["range"] == WIDENING:
+            question["state"] = WIDENING
+            question["next"] = {**question["now"], "values": found.following}
     return {
         "asked": asked(config),
-        "finished": all(one.state != OPEN for one in found),
-        "questions": {
-            one.question: {
-                "state": one.state,
-                "finding": one.finding,
-                "now": {"seeds": one.seeds},
-                "next": {"seeds": one.following if one.state == OPEN else one.seeds},
-                "chance": None if one.chance is None else round(one.chance, 6),
-                "examples": one.examples,
-                **{key: one.row[key] for key in ("delta", "ci_low", "ci_high", "p_value", "look", "looks")},
-            }
-            for one in found
-        },
+        "finished": not any(question["state"] in (OPEN, WIDENING) for question in questions.values()),
+        "questions": questions,
     }
+
+
+def _told(one: Standing) -> dict[str, Any]:
+    return {
+        "state": one.state,
+        "finding": one.finding,
+        "now": {"seeds": one.seeds},
+        "next": {"seeds": one.following if one.state == OPEN else one.seeds},
+        "chance": None if one.chance is None else round(one.chance, 6),
+        "examples": one.examples,
+        **{key: one.row[key] for key in ("delta", "ci_low", "ci_high", "p_value", "look", "looks")},
+    }
+
+
+def told(name: str, question: Mapping[str, Any]) -> str:
+    """How a question of a decision stands, for the log: its state, seeds, and what each side chose."""
+    parts = [question["state"]]
+    if "finding" in question:
+        parts += [question["finding"], count(question["now"]["seeds"], "seed")]
+    for init, values in question["now"].get("values", {}).items():
+        tried = join([f"{value:g}" for value in values])
+        parts.append(f"{init} chose {question['chosen'][init]:g} of {tried}")
+    return f"{name}: {'; '.join(parts)}"

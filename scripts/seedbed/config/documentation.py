@@ -59,6 +59,7 @@ EXPERIMENTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("experiments/demo_sizes.yaml", {}),
     ("config.yaml", SEVERAL_LABELS),
     ("config.yaml", {"recipes": {"demo": {"method": "last_layers"}}}),
+    ("experiments/demo_sobol.yaml", {}),
     *(("config.yaml", {"datasets": {"reviews_fr": {"format": form, **ONE_FILE}}}) for form in OPTIONS),
     *(("experiments/demo_lora.yaml", {"datasets": {"questions_fr": {"format": form}}}) for form in OPTIONS),
     (

@@ -2,12 +2,12 @@
 
 import copy
 import functools
-import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from seedbed.config.places import size_of_name
 from seedbed.config.settings import Recipe
+from seedbed.config.sweeps import Setting, range_of, settings_of
 from seedbed.config.validation import complete, nearest
 from seedbed.core.errors import SeedbedError
 from seedbed.core.methods import METHODS, SETTINGS
@@ -16,11 +16,15 @@ from seedbed.core.tasks import TASKS, Task, task_of
 from seedbed.core.words import join
 
 LEAST_OF_PAIR = 6  # tokens: four special ones of RoBERTa, and one of each text
+SEARCH = ("sweep", "points", "points_seed")  # keys of a recipe that say which settings are tried
 RECIPE_BYTES = 200  # of an expanded name, which is part of the names of logs
 
 
 def expand_recipes(config: dict[str, Any]) -> None:
-    """Replace sweeps by one recipe for each combination of values, with its `family` and `swept` values.
+    """Replace sweeps by one recipe for each setting that they try, with its `family` and `swept` values.
+
+    Of a range that grows, these are all settings that it may ever try; `ranges` of the config then has, by
+    family of the grid, its keys and `key` and `values`. `points` has the number of points by family.
 
     Settings that the method or the task does not use are removed, so that changing them reruns nothing.
 
@@ -31,33 +35,62 @@ def expand_recipes(config: dict[str, Any]) -> None:
     task = task_of(config)
     expanded: dict[str, dict[str, Any]] = {}
     members: dict[str, list[str]] = {}
+    ranges: dict[str, dict[str, Any]] = {}
+    points: dict[str, int] = {}
     for family, recipe in config["recipes"].items():
-        sweep = recipe.pop("sweep")
-        if family in config["grid"]["recipes"]:
+        in_grid = family in config["grid"]["recipes"]
+        if in_grid:
             _refuse_class_weight(family, recipe, task)
+        searched = {key: recipe.pop(key) for key in SEARCH}
         _remove_unused(recipe, task)
-        _check_sweep(family, sweep, recipe)
-        for values in itertools.product(*sweep.values()):
-            body = _with_values(family, recipe, dict(zip(sweep, values, strict=True)), task)
-            swept = {key: _value_at(body, key) for key in sweep}
-            name = _name(family, swept)
-            _check_name(name, family)
+        _check_sweep(family, searched["sweep"], recipe)
+        make = functools.partial(_member, config, family, recipe)
+        settings = settings_of(family, searched, lambda values, make=make: _is_valid(make, values))
+        for values in settings:
+            name, body = make(values)
             if name in expanded:
                 raise SeedbedError(
                     f"two recipes have the name {name!r}",
                     where=f"config, recipes.{family}.sweep",
-                    found=sweep,
+                    found=searched["sweep"],
                     hint="remove the repeated value, or rename the recipe",
                 )
-            if body.get("class_weight", "") is None:
-                del body["class_weight"]  # so that runs from before there was the key stay the same
-            expanded[name] = {**body, "family": family, "swept": swept}
+            expanded[name] = body
             members.setdefault(family, []).append(name)
-            if family in config["grid"]["recipes"]:
-                _check_values(name, expanded[name], config)
-                _check_method(name, expanded[name], config)
+        if in_grid and (found := range_of(searched)):
+            key, given = found
+            values = list(dict.fromkeys(each[key] for each in settings))
+            ranges[family] = {"key": key, **given, "values": values}
+        if in_grid and searched["points"] is not None:
+            points[family] = searched["points"]
     config["recipes"] = expanded
     config["grid"]["recipes"] = [name for family in config["grid"]["recipes"] for name in members[family]]
+    config |= {key: found for key, found in (("ranges", ranges), ("points", points)) if found}
+
+
+def _member(
+    config: dict[str, Any], family: str, recipe: Mapping[str, Any], values: Setting
+) -> tuple[str, dict[str, Any]]:
+    """The name and the checked content of a family's recipe with swept values."""
+    body = _with_values(family, recipe, values, task_of(config))
+    swept = {key: _value_at(body, key) for key in values}
+    name = _name(family, swept)
+    _check_name(name, family)
+    if body.get("class_weight", "") is None:
+        del body["class_weight"]  # so that runs from before there was the key stay the same
+    body |= {"family": family, "swept": swept}
+    if family in config["grid"]["recipes"]:
+        _check_values(name, body, config)
+        _check_method(name, body, config)
+    return name, body
+
+
+def _is_valid(make: Callable[[Setting], Any], values: Setting) -> bool:
+    try:
+        make(values)
+    except SeedbedError:
+        return False
+    return True
 
 
 def _refuse_class_weight(family: str, recipe: Mapping[str, Any], task: Task) -> None:
@@ -98,16 +131,17 @@ def _remove_unused(recipe: dict[str, Any], task: Task) -> None:
 
 
 def _with_values(
-    family: str, recipe: dict[str, Any], values: Mapping[str, Any], task: Task
+    family: str, recipe: Mapping[str, Any], values: Mapping[str, Any], task: Task
 ) -> dict[str, Any]:
     """A checked copy of the recipe with swept values; a dot in a key leads into a block."""
-    changed = copy.deepcopy(recipe)
+    changed = copy.deepcopy(dict(recipe))
     for key, value in values.items():
         *blocks, last = key.split(".")
         _value_at(changed, ".".join(blocks))[last] = value
     what = f"recipe {_name(family, values)!r}"
     checked = complete(Recipe, changed, where=f"config, recipes.{family}.", what=what)
-    del checked["sweep"]
+    for key in SEARCH:
+        del checked[key]
     _remove_unused(checked, task)
     return checked
 
@@ -117,7 +151,7 @@ def _value_at(recipe: dict[str, Any], key: str) -> Any:
     return functools.reduce(lambda block, part: block[part], filter(None, key.split(".")), recipe)
 
 
-def _check_sweep(family: str, sweep: dict[str, list[Any]], recipe: dict[str, Any]) -> None:
+def _check_sweep(family: str, sweep: dict[str, Any], recipe: dict[str, Any]) -> None:
     nested = [f"{key}.{part}" for key, block in recipe.items() if isinstance(block, dict) for part in block]
     whole = [key for key, block in recipe.items() if isinstance(block, dict)]
     known = [key for key in (*recipe, *nested) if key not in ("method", "min_updates", *whole)]

@@ -10,7 +10,7 @@ from seedbed.config.names import check_names
 from seedbed.config.places import check_locations, check_paths
 from seedbed.config.recipes import expand_recipes
 from seedbed.config.settings import Settings
-from seedbed.config.stages import expand_seeds_of_looks
+from seedbed.config.stages import expand_seeds_of_looks, refuse_ranges_of_sizes
 from seedbed.config.train_sizes import expand_sizes
 from seedbed.config.validation import complete, plain
 from seedbed.core.errors import SeedbedError
@@ -50,6 +50,7 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     _fit_to_task(config)
     _expand_seeds(config["grid"])
     expand_recipes(config)
+    refuse_ranges_of_sizes(config)
     expand_sizes(config)
     expand_seeds_of_looks(config)
     batching_of(config).check(config)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from seedbed.config.batching import batching_of
+from seedbed.config.combinations import is_trained
 from seedbed.config.stages import admits, question_of
 from seedbed.core.errors import SeedbedError
-from seedbed.core.methods import METHODS
 from seedbed.core.run_folder import seed_folder
 
 RUN_FILES = ("metrics.csv", "predictions.csv", "run.json")
@@ -51,7 +51,7 @@ def build_runs(config: dict[str, Any]) -> list[Run]:
     """The run table of a resolved config, in a fixed order.
 
     It has all combinations of the grid's axes whose framework can train the model and the recipe's method; of
-    an experiment in stages those that the present one has.
+    an experiment in stages those that the present one has, of which a side may lack recipes of the other.
     """
     grid = config["grid"]
     runs = []
@@ -66,10 +66,9 @@ def build_runs(config: dict[str, Any]) -> list[Run]:
     for dataset, model, recipe, seed, framework, init in itertools.product(*axes):
         seeds = seed if isinstance(seed, dict) else {"init": seed, "data": seed}
         block = config["recipes"][recipe]
-        left_out = grid.get("left_out", {}).get(model, ())
-        if framework in left_out or framework not in METHODS[block["method"]].frameworks:
+        if not is_trained(config, model, framework, recipe):
             continue
-        if not admits(grid, question_of(dataset, model, framework, block["family"]), seed):
+        if not admits(config, question_of(dataset, model, framework, block["family"]), recipe, init, seed):
             continue
         runs.append(
             Run(

@@ -38,6 +38,7 @@ from seedbed.config.values import (
     check_group_names,
     check_task,
     either,
+    kind_of_axis,
     number,
     read_group,
     task_of_dataset,
@@ -773,6 +774,44 @@ class Quantization(Block):
     )
 
 
+class Range(Block):
+    """Values of a hyperparameter that are added until the best one lies inside.
+
+    The first stage tries start / factor, start and start * factor. As long as a side chooses its smallest or
+    largest value, or more than a quarter of the resampled choices do, the next stage has one value more for
+    each side, beyond that edge. Both sides have as many values.
+    """
+
+    start: Positive = key(..., "The middle one of the first three values.")
+    factor: number(gt=1) = key(3, "Ratio of a value to the one below it.")
+    until: Literal["interior"] = key(
+        "interior", "interior: until the best value of each side lies inside its range."
+    )
+    max: whole(ge=3) = key(8, "The most values of a side.", unit="values")
+
+
+class Between(Block):
+    """Bounds of a hyperparameter, between which points lie (see points of a recipe)."""
+
+    low: FiniteNumber = key(..., "Lower bound.")
+    high: FiniteNumber = key(..., "Upper bound.")
+    scale: Literal["log", "linear"] | None = key(
+        None,
+        "log: points are even in the logarithm; linear: in the value; null: log where high is ten times low "
+        "or more, as learning rates mostly are.",
+    )
+
+
+# the values are checked in the recipes that they make
+ValueList = Annotated[list[Annotated[Any, AfterValidator(check_finite)]], Field(min_length=1)]
+Axis = Annotated[
+    Annotated[ValueList, Tag("<values>")]
+    | Annotated[Range, Tag("<range>")]
+    | Annotated[Between, Tag("<bounds>")],
+    Discriminator(kind_of_axis),
+]
+
+
 class Recipe(Block):
     """Hyperparameters, the same for both frameworks and both inits.
 
@@ -877,14 +916,19 @@ class Recipe(Block):
         "generation: tokens in the training loss: answer (with its end token), or all, with those of the "
         "prompt. Evaluation always uses the answer.",
     )
-    # the values are checked in the recipes that they make
-    sweep: dict[str, Annotated[list[Annotated[Any, AfterValidator(check_finite)]], Field(min_length=1)]] = (
-        key(
-            {},
-            "Lists of values by hyperparameter, with a dot for a key of a block (lora.r). Each combination "
-            "of values becomes a recipe RECIPE.KEY=VALUE of one family.",
-        )
+    sweep: dict[str, Axis] = key(
+        {},
+        "Values to try by hyperparameter, with a dot for a key of a block (lora.r): a list, a range that "
+        "grows until the best value lies inside, or bounds between which points lie. Each combination of "
+        "values, or each point, becomes a recipe RECIPE.KEY=VALUE of one family.",
     )
+    points: whole(ge=2) | None = key(
+        None,
+        "Number of settings that are drawn from the sweep instead of all combinations, the same for both "
+        "inits: Sobol points, most even where the number is a power of two. null: all combinations.",
+        unit="settings",
+    )
+    points_seed: Seed = key(0, "Seed of the points.")
 
 
 # --- the experiment -------------------------------------------------------------------------------------

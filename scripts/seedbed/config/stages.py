@@ -1,9 +1,10 @@
 """Experiments that grow in stages: what each stage runs depends on the results of the stages before it.
 
-`until` adds seeds to questions that are open. A question is whether pretraining helps, on a dataset, with a
-model, a framework and a family of recipes. After the last job of a stage the rule `decide` writes
-results/EXPERIMENT/stages/NUMBER.json: for each question, what was found and what comes next. The plan of the
-next workflow reads it here. A workflow is one stage; `make run` starts one after another.
+`until` adds seeds to questions that are open, and a range of a sweep (`settings.Range`) adds values until the
+best one lies inside. A question is whether pretraining helps, on a dataset, with a model, a framework and a
+family of recipes. It first gets its values, then its seeds. After the last job of a stage the rule `decide`
+writes results/EXPERIMENT/stages/NUMBER.json: for each question, what was found and what comes next. The plan
+of the next workflow reads it here. A workflow is one stage; `make run` starts one after another.
 """
 
 import itertools
@@ -12,16 +13,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seedbed.config.combinations import is_trained
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
 from seedbed.core.words import count, join
 
 FOLDER = "stages"  # of results/EXPERIMENT
+# states of a question that goes on
+OPEN = "open"  # more seeds may decide it
+WIDENING = "widening"  # the best value of a side may lie beyond those that it tried
+FIXED = ("key", "start", "factor")  # of a range; only its `max` may grow
 
 
 def grows(config: Mapping[str, Any]) -> bool:
     """Whether a resolved config is of an experiment in stages."""
-    return "until" in config
+    return bool(asked(config))
 
 
 def expand_seeds_of_looks(config: dict[str, Any]) -> None:
@@ -43,6 +49,23 @@ def expand_seeds_of_looks(config: dict[str, Any]) -> None:
     further = (seed for seed in itertools.count() if seed not in grid["seeds"])
     grid["seeds"] = [*grid["seeds"], *itertools.islice(further, max(0, most - len(grid["seeds"])))][:most]
     config["until"] = {"looks": looks}
+
+
+def refuse_ranges_of_sizes(config: Mapping[str, Any]) -> None:
+    """Refuse a range that grows beside sizes of training, whose recipes it does not reach.
+
+    Raises:
+        SeedbedError: the grid has both.
+    """
+    ranges, sizes = config.get("ranges", {}), config["grid"].get("train_sizes")
+    if ranges and sizes:
+        family, found = next(iter(ranges.items()))
+        raise SeedbedError(
+            "a range that grows is for all training texts, and the grid has sizes",
+            where=f"config, recipes.{family}.sweep.{found['key']}; grid.train_sizes",
+            found=sizes,
+            hint=f"list the values of {found['key']}, or leave train_sizes out",
+        )
 
 
 def _check(config: Mapping[str, Any], until: Mapping[str, Any], grid: Mapping[str, Any]) -> None:
@@ -90,7 +113,8 @@ class Stage:
     Attributes:
         number: 1 for the first.
         finished: whether it was the last one.
-        now: what each question of the grid has: `seeds`, a number.
+        now: what each question of the grid has that grows: `seeds`, a number, where seeds are added; and
+            `values`, a rising list by init, where its family has a range.
     """
 
     number: int
@@ -106,14 +130,37 @@ def enter(config: dict[str, Any], experiment: Path) -> Stage | None:
     """
     if not grows(config):
         return None
-    stage = present_stage(config, experiment)
-    config["grid"]["stage"] = stage.now
+    stage, grid = present_stage(config, experiment), config["grid"]
+    grid["stage"] = stage.now
+    tried = {
+        (family, value)
+        for name, family in _questions(config).items()
+        for values in stage.now.get(name, {}).get("values", {}).values()
+        for value in values
+    }
+    grid["recipes"] = [
+        name
+        for name in grid["recipes"]
+        if (value := _value_in_range(config, name)) is None
+        or (config["recipes"][name]["family"], value) in tried
+    ]
     return stage
 
 
-def admits(grid: Mapping[str, Any], question: str, seed: int) -> bool:
-    """Whether a question has a seed of the grid at the present stage."""
-    return "stage" not in grid or grid["seeds"].index(seed) < grid["stage"][question]["seeds"]
+def admits(config: Mapping[str, Any], question: str, recipe: str, init: str, seed: Any) -> bool:
+    """Whether a side of a question has a recipe and a seed of the grid at the present stage."""
+    grid = config["grid"]
+    now = grid.get("stage", {}).get(question, {})
+    if "seeds" in now and grid["seeds"].index(seed) >= now["seeds"]:
+        return False
+    return "values" not in now or _value_in_range(config, recipe) in now["values"][init]
+
+
+def _value_in_range(config: Mapping[str, Any], recipe: str) -> Any:
+    """The value that a recipe has from the range of its family; None where that has none."""
+    block = config["recipes"][recipe]
+    found = config.get("ranges", {}).get(block["family"])
+    return None if found is None else block["swept"][found["key"]]
 
 
 def open_questions(experiment: Path, stage: Stage) -> str:
@@ -123,10 +170,19 @@ def open_questions(experiment: Path, stage: Stage) -> str:
     if decided["finished"]:
         return ""
     found = decided["questions"].values()
-    seeds = [one["next"]["seeds"] for one in found if one["state"] == "open"]
+    seeds = {one["next"]["seeds"] for one in found if one["state"] == OPEN}
+    values = {
+        len(each) for one in found if one["state"] == WIDENING for each in one["next"]["values"].values()
+    }
+    going_on = [one for one in found if one["state"] in (OPEN, WIDENING)]
+    told = [
+        f"{join([str(number) for number in sorted(numbers)])} {name}"
+        for name, numbers in (("swept values", values), ("seeds", seeds))
+        if numbers
+    ]
     return (
-        f"Open: {count(len(seeds), 'question')} of {len(found)}. Run the same command again for "
-        f"{join([str(number) for number in sorted(set(seeds))])} seeds a side; `make run` goes on by itself."
+        f"Open: {count(len(going_on), 'question')} of {len(found)}. Run the same command again for "
+        f"{join(told)} a side; `make run` goes on by itself."
     )
 
 
@@ -142,7 +198,7 @@ def stage_file(experiment: Path, number: int) -> Path:
 
 def asked(config: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a resolved config that say how an experiment grows."""
-    return {key: config[key] for key in ("until",) if key in config}
+    return {key: config[key] for key in ("until", "ranges") if key in config}
 
 
 def present_stage(config: Mapping[str, Any], experiment: Path) -> Stage:
@@ -151,29 +207,75 @@ def present_stage(config: Mapping[str, Any], experiment: Path) -> Stage:
     Raises:
         SeedbedError: earlier stages were of another plan, or a file of a stage is damaged.
     """
-    first = {name: {"seeds": config["until"]["looks"][0]} for name in _questions(config)}
+    first = _first(config)
     stage = Stage(1, False, first)
     for number, decided in _decided(experiment):
-        if decided["asked"] != asked(config):
-            raise SeedbedError(
-                "looks that were taken cannot be planned anew",
-                where=f"config, until; {stage_file(experiment, number)}",
-                found=f"{asked(config)}, and {decided['asked']} before",
-                hint="restore the former plan, or give the experiment another name",
-            )
+        _refuse_another_plan(asked(config), decided["asked"], stage_file(experiment, number))
         column = "now" if decided["finished"] else "next"
-        now = {name: decided["questions"].get(name, {column: start})[column] for name, start in first.items()}
+        known = {name: question[column] for name, question in decided["questions"].items()}
+        now = {
+            name: {key: known.get(name, start).get(key, value) for key, value in start.items()}
+            for name, start in first.items()
+        }
         finished = decided["finished"] and first.keys() <= decided["questions"].keys()
         stage = Stage(number + (not finished), finished, now)
     return stage
 
 
-def _questions(config: Mapping[str, Any]) -> list[str]:
-    """The questions of the grid, and others that no run belongs to."""
-    grid = config["grid"]
-    families = dict.fromkeys(config["recipes"][name]["family"] for name in grid["recipes"])
-    places = itertools.product(grid["datasets"], grid["models"], grid["frameworks"], families)
-    return [question_of(*place) for place in places]
+def _first(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What each question that grows has at the first stage."""
+    first: dict[str, dict[str, Any]] = {}
+    for name, family in _questions(config).items():
+        start: dict[str, Any] = {}
+        if "until" in config:
+            start["seeds"] = config["until"]["looks"][0]
+        if family in config.get("ranges", {}):
+            start["values"] = dict.fromkeys(config["grid"]["inits"], first_values(config["ranges"][family]))
+        if start:
+            first[name] = start
+    return first
+
+
+def first_values(found: Mapping[str, Any]) -> list[Any]:
+    """The values of the first stage of a range: its start, and those beside it."""
+    middle = min(range(len(found["values"])), key=lambda at: abs(found["values"][at] - found["start"]))
+    return found["values"][middle - 1 : middle + 2]
+
+
+def _refuse_another_plan(now: Mapping[str, Any], before: Mapping[str, Any], path: Path) -> None:
+    """Refuse looks, or the values of a range, that contradict those of a stage that was run."""
+    if {"until"} <= now.keys() & before.keys() and now["until"] != before["until"]:
+        raise SeedbedError(
+            "looks that were taken cannot be planned anew",
+            where=f"config, until; {path}",
+            found=f"{now['until']}, and {before['until']} before",
+            hint="restore the former plan, or give the experiment another name",
+        )
+    ranges = now.get("ranges", {})
+    for family in ranges.keys() & before.get("ranges", {}).keys():
+        new, old = ranges[family], before["ranges"][family]
+        if [new[key] for key in FIXED] != [old[key] for key in FIXED] or new["max"] < old["max"]:
+            told = (
+                f"{each['key']}: start {each['start']:g}, factor {each['factor']:g}, max {each['max']}"
+                for each in (new, old)
+            )
+            raise SeedbedError(
+                "a range from which values were tried cannot be planned anew",
+                where=f"config, recipes.{family}.sweep.{new['key']}; {path}",
+                found=", and before ".join(told),
+                hint="restore it (max may be larger), or give the experiment another name",
+            )
+
+
+def _questions(config: Mapping[str, Any]) -> dict[str, str]:
+    """The questions of the grid that have runs, and the family of recipes of each."""
+    grid, recipes = config["grid"], config["recipes"]
+    places = itertools.product(grid["datasets"], grid["models"], grid["frameworks"], grid["recipes"])
+    return {
+        question_of(dataset, model, framework, recipes[recipe]["family"]): recipes[recipe]["family"]
+        for dataset, model, framework, recipe in places
+        if is_trained(config, model, framework, recipe)
+    }
 
 
 def _decided(experiment: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -196,6 +196,13 @@ def task_of_dataset(dataset: Any) -> Any:
     return dataset.get("task", DEFAULT) if isinstance(dataset, dict) else DEFAULT
 
 
+def kind_of_axis(value: Any) -> str:
+    """The tag of a sweep's values: those of a range have a start, and those between bounds low and high."""
+    if not isinstance(value, dict):
+        return "<values>"
+    return "<bounds>" if value.keys() & {"low", "high", "scale"} else "<range>"
+
+
 def either(kind: type, first: Any, otherwise: Any) -> Any:
     """The type `first` for values of a kind, and `otherwise` for all others.
 

@@ -1,7 +1,8 @@
 """Figures of final accuracies: every seed, the mean with its interval, and what has to be beaten."""
 
+import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,6 +59,10 @@ SIDES = (-1, 1)
 ROW, TITLE, GAP = 0.36, 0.2, 0.05  # inches of a line of scores, of a line of a group's title, below a group
 TIGHTEST = 0.9  # of these inches, where legend and labels take the others
 GROUP_LETTERS, NAME_LETTERS = 40, 20  # of a line of a group's title, of a line's name
+MOST_TICKS, LOG_FROM = (
+    7,
+    10,
+)  # of points: ticks of an axis, and the ratio of values from which it is logarithmic
 WIDEST = 0.3  # room of a value, of the whole axis
 NEAR = 0.3  # of the range of the runs: a baseline further away is named, not drawn
 
@@ -246,7 +251,7 @@ def _label_references(axis: Axes, data: Data, rows: Sequence[SummaryRow]) -> Non
 
 @dataclass(frozen=True)
 class Sweep:
-    """One row of the figure of sweeps: recipes that differ in one key only.
+    """One row of the figure of sweeps: recipes by one key, in which alone they differ unless they are points.
 
     They are of one family, unless families are the series: then `family` is empty.
     """
@@ -257,6 +262,7 @@ class Sweep:
     key: str
     fixed: tuple[tuple[str, Any], ...]
     values: dict[str, Any]  # by recipe
+    points: bool = False  # they differ in other keys, too, so no line joins them
 
     @property
     def place(self) -> tuple[str, str]:
@@ -290,7 +296,8 @@ def test_accuracy_by_recipe(data: Data) -> tuple[Figure, Caption]:
     ]
     remarks = bag_remarks(data.summary)
     level = data.level_of_intervals
-    words = (data.metric, data.seeds, level, data.task.words.constant, remarks, note)
+    points = any(sweep.points for sweep in shown)
+    words = (data.metric, data.seeds, level, data.task.words.constant, remarks, note, points)
     caption = make_caption(WORDS, "test_accuracy_by_recipe", *words)
     return finish(figure, handles, caption), caption
 
@@ -322,7 +329,38 @@ def sweeps_of(data: Data) -> list[Sweep]:
         family = "" if data.series_key == "recipe_family" else run.recipe_family
         place = (run.dataset, run.model, family, key, fixed)
         rows.setdefault(place, {})[run.recipe] = swept[key]
-    return [Sweep(*place, values) for place, values in rows.items()]
+    found = [Sweep(*place, values) for place, values in rows.items()]
+    alike: dict[tuple[str, ...], list[Sweep]] = {}
+    for sweep in found:
+        alike.setdefault((*sweep.place, sweep.family, *_keys(sweep)), []).append(sweep)
+    return [one for members in alike.values() for one in _by_key(data, members)]
+
+
+def _by_key(data: Data, sweeps: Sequence[Sweep]) -> list[Sweep]:
+    """Of points one sweep by each key, since they are not all combinations of their values; others as they
+    are."""
+    blocks = {recipe: data.reporting["recipes"][recipe] for sweep in sweeps for recipe in sweep.values}
+    families: dict[str, list[Mapping[str, Any]]] = {}
+    for block in blocks.values():
+        families.setdefault(block["family"], []).append(block["swept"])
+    if all(map(_is_grid, families.values())):
+        return list(sweeps)
+    by_key = {key: {name: block["swept"][key] for name, block in blocks.items()} for key in _keys(sweeps[0])}
+    return [
+        replace(sweeps[0], key=key, fixed=(), values=values, points=True)
+        for key, values in by_key.items()
+        if len(set(map(short_number, values.values()))) > 1
+    ]
+
+
+def _keys(sweep: Sweep) -> list[str]:
+    return [sweep.key, *(name for name, _ in sweep.fixed)]
+
+
+def _is_grid(settings: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether settings are all combinations of their values."""
+    columns = zip(*(map(short_number, each.values()) for each in settings), strict=True)
+    return math.prod(len(set(column)) for column in columns) == len(settings)
 
 
 def sweep_name(data: Data, sweep: Sweep) -> str:
@@ -333,7 +371,7 @@ def sweep_name(data: Data, sweep: Sweep) -> str:
 
 
 def draw_sweep(axis: Axes, data: Data, sweep: Sweep, column: str, summary: Sequence[SummaryRow]) -> set[str]:
-    """Draw one sweep: one line per series through the means, seeds beside them; return the seeds' states.
+    """Draw one sweep: the means of each series, joined by a line, and seeds beside them; return their states.
 
     Args:
         axis: the panel.
@@ -354,7 +392,8 @@ def draw_sweep(axis: Axes, data: Data, sweep: Sweep, column: str, summary: Seque
         x = [places[row.recipe] + mean_place * room for row in rows]
         factor, look = unit_of(rows[0].metric).factor, data.series[name]
         means = [np.nan if row.mean is None else factor * row.mean for row in rows]
-        axis.plot(x, means, linewidth=2, color=look.colour, linestyle=look.line)
+        if not sweep.points:
+            axis.plot(x, means, linewidth=2, color=look.colour, linestyle=look.line)
         for row, place in zip(rows, x, strict=True):
             _draw_mean(axis, row, look, place, chosen=(name, row.recipe) in best)
             beside = [places[row.recipe] + end * room for end in seed_places]
@@ -422,21 +461,37 @@ def _in_sweep(row: SummaryRow, sweep: Sweep, selection: str) -> bool:
 def _sweep_axis(axis: Axes, sweep: Sweep) -> tuple[dict[str, float], float]:
     """Positions of the recipes on the x axis, and the room of each; sets ticks at the swept values.
 
-    A learning rate is placed by its logarithm, another number by itself, anything else in order.
+    A learning rate is placed by its logarithm, another number by itself, anything else in order. Of points,
+    values that lie apart have a tick.
     """
     values = list(sweep.values.values())
-    numeric = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
-    if numeric and sweep.key == "learning_rate":
-        places = [float(np.log10(value)) for value in values]
-    else:
-        places = (
-            [float(value) for value in values] if numeric else [float(index) for index in range(len(values))]
-        )
-    ticks = dict(zip(places, map(short_number, values), strict=True))  # recipes of two series share a place
-    axis.set_xticks(list(ticks), list(ticks.values()))
-    axis.xaxis.set_minor_locator(NullLocator())
+    places = _places(sweep, values)
     span = (max(places) - min(places)) or 1.0
+    ticks = dict(zip(places, map(short_number, values), strict=True))  # recipes of two series share a place
+    shown = _apart(ticks, span / MOST_TICKS) if sweep.points else list(ticks)
+    axis.set_xticks(shown, [ticks[place] for place in shown])
+    axis.xaxis.set_minor_locator(NullLocator())
     gaps = np.diff(sorted(places))
     room = min(WIDEST * span, *(gap for gap in gaps if gap > 0), span)
     axis.set_xlim(min(places) - 0.6 * room, max(places) + 0.6 * room)
     return dict(zip(sweep.values, places, strict=True)), room
+
+
+def _places(sweep: Sweep, values: Sequence[Any]) -> list[float]:
+    """Where the values of a sweep are on the x axis."""
+    if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
+        # values of points repeat
+        order = list(dict.fromkeys(map(repr, values))) if sweep.points else None
+        return [float(order.index(repr(value)) if order else at) for at, value in enumerate(values)]
+    if sweep.key == "learning_rate":
+        return [float(np.log10(value)) for value in values]
+    return [float(value) for value in values]
+
+
+def _apart(places: Iterable[float], least: float) -> list[float]:
+    """Some of the places, none nearer to the one below it than `least`."""
+    shown: list[float] = []
+    for place in sorted(places):
+        if not shown or place - shown[-1] >= least:
+            shown.append(place)
+    return shown

@@ -386,7 +386,7 @@ class Group:
 
 
 def recipe_groups(data: Data, rows: Sequence[SummaryRow], column: str) -> list[Group]:
-    """One group per recipe; for a swept family, one of its first recipe and one of each init's best.
+    """One group per recipe; for a swept family, one of its equal recipe and one of each init's best.
 
     Where families are the series, all stand in one group; where any is swept, in a second one at its best.
     `rows` are the summary's of one dataset, model and metric; the order of groups is the same in all columns.
@@ -394,11 +394,11 @@ def recipe_groups(data: Data, rows: Sequence[SummaryRow], column: str) -> list[G
     groups = []
     here = [row for row in rows if row[data.column_key] == column]
     if data.series_key == "recipe_family":
-        return _groups_of_families(here)
+        return _groups_of_families(data, here)
     several = len({row.recipe_family for row in rows}) > 1
     for (family,), members in grouped(here, "recipe_family").items():
         best = [row for row in members if row.selection == "best"]
-        first = next(name for name, block in data.reporting["recipes"].items() if block["family"] == family)
+        first = data.reference(family)
         equal = [row for row in members if row.selection == "equal" and row.recipe == first]
         name = f"{family}, " if several else ""
         if best:
@@ -410,16 +410,20 @@ def recipe_groups(data: Data, rows: Sequence[SummaryRow], column: str) -> list[G
     return groups
 
 
-def _groups_of_families(rows: Sequence[SummaryRow]) -> list[Group]:
+def _groups_of_families(data: Data, rows: Sequence[SummaryRow]) -> list[Group]:
     first, best = [], []
-    for members in grouped(rows, "recipe_family").values():
-        equal = [row for row in members if row.selection == "equal"]
+    for (family,), members in grouped(rows, "recipe_family").items():
+        reference = data.reference(family)
+        equal = next(row for row in members if row.selection == "equal" and row.recipe == reference)
         chosen = [row for row in members if row.selection == "best"]
-        first.append(equal[0])
-        best.append(chosen[0] if chosen else equal[0])
+        first.append(equal)
+        best.append(chosen[0] if chosen else equal)
     if first == best:
         return [Group("", first)]
-    return [Group(word("methods_at_own_best"), best), Group(word("first_of_sweeps"), first)]
+    return [
+        Group(word("methods_at_own_best"), best),
+        Group(word("equal_of_sweeps" if "ranges" in data.reporting else "first_of_sweeps"), first),
+    ]
 
 
 def _chosen_text(data: Data, best: Sequence[SummaryRow]) -> str:
@@ -462,7 +466,9 @@ def group_lines(data: Data, limit: int = MAX_ROWS) -> tuple[Sequence[Line], str]
     shown, note = capped(lines, limit)
     shown = _told_apart(shown, HALF_LETTERS if len(data.columns) > 1 else TITLE_LETTERS)
     swept = any(row.selection == "best" for row in data.summary)
-    return shown, " ".join(filter(None, (WORDS.say("swept") if swept else "", note)))
+    return shown, " ".join(
+        filter(None, (WORDS.say("swept", "ranges" in data.reporting) if swept else "", note))
+    )
 
 
 def _told_apart(lines: Sequence[Line], letters: int) -> list[Line]:

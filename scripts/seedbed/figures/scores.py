@@ -96,7 +96,8 @@ def test_scores_by_recipe(data: Data) -> tuple[Figure, Caption]:
         axis.set_xlabel(key_text(sweep.key))
         axis.set_ylabel(_label(metric))
         axis.set_title(titles[_sweep_place(data, sweep, column)])
-    caption = make_caption(WORDS, "test_scores_by_recipe", *_told(data), note)
+    points = any(sweep.points for sweep, _ in shown)
+    caption = make_caption(WORDS, "test_scores_by_recipe", *_told(data), note, points)
     swept = {run.recipe_family for run in data.runs if data.reporting["recipes"][run.recipe]["swept"]}
     handles = [
         *sweep_handles(data, [name for name in data.series if name in swept]),

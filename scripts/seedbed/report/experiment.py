@@ -44,8 +44,8 @@ class Question:
 
     @property
     def reference(self) -> str:
-        """The family's first recipe: the equal recipe that the answer speaks of."""
-        return self.experiment.recipes(self.family)[0]
+        """The equal recipe that the answer speaks of."""
+        return self.experiment.reference(self.family)
 
     @property
     def equal_recipe(self) -> str:
@@ -59,13 +59,13 @@ class Question:
 
     def contrasts(self, selection: str) -> dict[str, Row]:
         """pretrained - random by framework: at the reference recipe (equal) or at each side's best."""
-        members = self.experiment.recipes(self.family)
+        members = self.experiment.recipes(self.family) if selection == "best" else [self.reference]
         return {
             row["a"].split("/")[0]: row
             for row in self.experiment.contrasts
             if (row["family"], row["dataset"], row["model"]) == ("init", self.dataset, self.model)
             and row["selection"] == selection
-            and row["recipe_a"] in (members if selection == "best" else members[:1])
+            and row["recipe_a"] in members
         }
 
     def headline(self) -> dict[str, Row]:

@@ -1,6 +1,7 @@
 """What the choice of recipe does to the difference of the inits, and which lie at an edge of the sweep."""
 
-from collections.abc import Collection, Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -140,50 +141,56 @@ def _gain(experiment: Experiment, equal: Row, best: Row, side: str) -> float:
     return (after - before) * METRICS[equal["metric"]].direction
 
 
+ENDS = ("smallest", "largest")
 Edge = tuple[str, str, str, Any]  # who chose it, smallest or largest, and the key and its value
 
 
 def edges(question: Question) -> list[Edge]:
-    """Which inits chose the smallest or largest value of their sweep, beyond which nobody looked."""
-    blocks = question.experiment.reporting["recipes"]
-    recipes = question.experiment.recipes(question.family)
-    found: list[Edge] = []
-    for key in blocks[question.reference]["swept"]:
-        for word, edge in _ends(blocks[recipe]["swept"][key] for recipe in recipes):
-            at_edge = {recipe for recipe in recipes if blocks[recipe]["swept"][key] == edge}
-            if who := _who_chose(question, at_edge):
-                found.append((who, word, key, edge))
+    """Which inits chose the smallest or largest value that they tried, beyond which nobody looked."""
+    swept = question.experiment.reporting["recipes"][question.reference]["swept"]
+    return [
+        (WORDS.say("who_chose", chose, len(question.contrasts("best"))), word, key, edge)
+        for key in swept
+        for word in ENDS
+        for edge, chose in _at_edge(question, key, word).items()
+    ]
+
+
+def _at_edge(question: Question, key: str, word: str) -> dict[Any, dict[str, list[str]]]:
+    """By the value at an edge, the starts that chose it, each with its frameworks."""
+    experiment, blocks = question.experiment, question.experiment.reporting["recipes"]
+    found: dict[Any, dict[str, list[str]]] = {}
+    for (framework, row), (init, column) in itertools.product(
+        question.contrasts("best").items(), SIDES.items()
+    ):
+        place = (question.dataset, question.model, framework, init)
+        tried = experiment.tried(question.family, place)
+        edge = _ends(blocks[recipe]["swept"][key] for recipe in tried).get(word)
+        if edge is not None and blocks[row[column]]["swept"][key] == edge:
+            by_start = found.setdefault(edge, {INITS[each]: [] for each in SIDES})
+            by_start[INITS[init]].append(framework_name(framework))
     return found
 
 
-def _ends(swept: Iterable[Any]) -> list[tuple[str, Any]]:
+def _ends(swept: Iterable[Any]) -> dict[str, Any]:
     """The smallest and the largest of several swept numbers; none of other values."""
     values = list(swept)
     if len(set(values)) < 2 or not all(map(_is_number, values)):
-        return []
-    return [("smallest", min(values)), ("largest", max(values))]
+        return {}
+    return dict(zip(ENDS, (min(values), max(values)), strict=True))
 
 
 def edges_of_methods(comparisons: Sequence[Comparison]) -> list[Edge]:
-    """Which methods chose the smallest or largest value of their sweep."""
+    """Which methods chose the smallest or largest value that they tried."""
     found: dict[Edge, None] = {}
     for one in comparisons:
         blocks = one.experiment.reporting["recipes"]
-        for recipe in (one.row["recipe_a"], one.row["recipe_b"]) if one.row["selection"] == "best" else ():
-            name = method_name(blocks, recipe)
-            family = one.experiment.recipes(blocks[recipe]["family"])
+        for side in "ab" if one.row["selection"] == "best" else "":
+            recipe = one.row[f"recipe_{side}"]
+            place = (one.row["dataset"], one.row["model"], *one.row[side].split("/"))
+            tried = one.experiment.tried(blocks[recipe]["family"], place)
             for key, value in blocks[recipe]["swept"].items():
-                for word, edge in _ends(blocks[other]["swept"][key] for other in family):
+                for word, edge in _ends(blocks[other]["swept"][key] for other in tried).items():
                     if value == edge:
-                        found[name, word, key, value] = None
+                        found[method_name(blocks, recipe), word, key, value] = None
     return list(found)
-
-
-def _who_chose(question: Question, recipes: Collection[str]) -> str:
-    """The starts whose own best is one of these recipes; with the frameworks where not all chose it."""
-    best = question.contrasts("best")
-    chose = {
-        INITS[init]: [framework_name(name) for name, row in best.items() if row[column] in recipes]
-        for init, column in SIDES.items()
-    }
-    return WORDS.say("who_chose", chose, len(best))

@@ -476,7 +476,8 @@ def sweep_section(experiment: Experiment, sources: Sources) -> list[Block]:
     if not swept:
         return []
     collapsed = any(row.n_collapsed for row in experiment.summary)
-    note = WORDS.say("sweep_note", experiment.scored, experiment.metric, collapsed, experiment.task)
+    ranges = "ranges" in experiment.reporting
+    note = WORDS.say("sweep_note", experiment.scored, experiment.metric, collapsed, experiment.task, ranges)
     blocks: list[Block] = [heading("sweep"), Paragraph(note)]
     by_family = grouped(experiment.summary, *PLACE, "recipe_family")
     for number, question in enumerate(swept[:MAX_LISTED], start=1):
@@ -501,6 +502,9 @@ def sweep_section(experiment: Experiment, sources: Sources) -> list[Block]:
     ]
 
 
+NOT_TRIED = Cell(NOTHING, None, (None, None, None))  # by a side whose range did not grow so far
+
+
 def _sweep_table(experiment: Experiment, question: Question, rows: Sequence[SummaryRow], name: str) -> Table:
     columns, cells = _sweep_cells(rows)
     best = {(row.recipe, row.framework, row.init) for row in rows if row.selection == "best"}
@@ -508,7 +512,8 @@ def _sweep_table(experiment: Experiment, question: Question, rows: Sequence[Summ
     for recipe in experiment.recipes(question.family):
         line: list[Any] = [swept_text(experiment.reporting["recipes"][recipe]["swept"])]
         for column in columns:
-            cell = _sweep_cell(cells[(recipe, *column)])
+            row = cells.get((recipe, *column))
+            cell = NOT_TRIED if row is None else _sweep_cell(row)
             chosen = (recipe, *column) in best
             line.append(replace(cell, text=f"**{cell.text}**") if chosen else cell)
         body.append(line)
@@ -524,7 +529,10 @@ def _choice_table(experiment: Experiment, question: Question, rows: Sequence[Sum
     body = [
         [
             swept_text(experiment.reporting["recipes"][recipe]["swept"]),
-            *(percent_cell(cells[(recipe, *column)].chosen_share) for column in columns),
+            *(
+                percent_cell(row.chosen_share) if (row := cells.get((recipe, *column))) else None
+                for column in columns
+            ),
         ]
         for recipe in experiment.recipes(question.family)
     ]

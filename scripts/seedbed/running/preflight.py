@@ -84,18 +84,35 @@ def check(plan: Plan, arguments: Sequence[str] | None = None, is_module: bool = 
 
 def _notes(plan: Plan) -> list[str]:
     return [
-        *_notes_of_texts(plan), *_notes_of_frameworks(plan), *_notes_of_seeds(plan), *_notes_of_stages(plan),
-    ]  # fmt: skip
+        *_notes_of_texts(plan),
+        *_notes_of_frameworks(plan),
+        *_notes_of_seeds(plan),
+        *_notes_of_points(plan),
+        *_notes_of_stages(plan),
+    ]
 
 
 def _notes_of_stages(plan: Plan) -> list[str]:
-    """Which stage of an experiment that grows this is."""
+    """Which stage of an experiment that grows this is, and how it grows."""
     if plan.stage is None or plan.stage.finished:
         return []
-    looks = [str(number) for number in plan.config["until"]["looks"]]
+    ways = []
+    if "ranges" in plan.config:
+        ways.append("values are added to sweeps until the best lies inside")
+    if "until" in plan.config:
+        looks = join([str(number) for number in plan.config["until"]["looks"]])
+        ways.append(f"seeds are added until each question is decided, at looks with {looks} a side")
+    return [f"This is stage {plan.stage.number}: {', then '.join(ways)}."]
+
+
+def _notes_of_points(plan: Plan) -> list[str]:
+    """Numbers of points that are no power of two, of which Sobol points are less even."""
+    found = plan.config.get("points", {})
     return [
-        f"This is stage {plan.stage.number}: seeds are added until each question is decided, with looks at "
-        f"{join(looks)} seeds a side (until)."
+        f"{number} points are less even than {1 << number.bit_length() - 1} or {1 << number.bit_length()} "
+        f"(recipes.{family}.points)."
+        for family, number in found.items()
+        if number & (number - 1)
     ]
 
 

@@ -1,6 +1,7 @@
 """Stages of an experiment that grows: which runs each has, and what is refused."""
 
 import collections
+import copy
 from pathlib import Path
 
 import pytest
@@ -122,3 +123,123 @@ def test_another_plan_of_looks_is_refused(raw):
 def test_what_cannot_grow_is_refused(raw, changes, place):
     grid = raw["grid"] | changes.pop("grid", {})
     assert place in refused({**raw, **changes, "grid": grid})
+
+
+# --- values that are added to a range ---
+
+RANGE = {"start": 1e-4, "factor": 3, "max": 5}
+LOW, START, HIGH, HIGHER = 3.33e-05, 1e-4, 3e-4, 9e-4
+
+
+@pytest.fixture
+def ranged(tmp_path):
+    config = demo_config(tmp_path)
+    config["grid"]["frameworks"] = ["transformers"]
+    config["recipes"]["demo"]["sweep"] = {"learning_rate": dict(RANGE)}
+    return config
+
+
+def decide_values(plan: Plan, state: str, **values: list[float]) -> Path:
+    """Write what a stage decides of its only question; `values` are those of the next one, by init."""
+    (path,) = map(Path, plan.decision)
+    now = plan.stage.now[TRANSFORMERS]
+    question = {"state": state, "now": now, "next": {**now, "values": values or now["values"]}}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    told = {"asked": stages.asked(plan.config), "finished": state in ("interior", "ended", "decided")}
+    write_json(path, {**told, "questions": {TRANSFORMERS: question}})
+    return path
+
+
+def rates_of(plan: Plan) -> dict[str, list[float]]:
+    """The learning rates of each init, in the order of its runs."""
+    found: dict[str, dict[float, None]] = {}
+    for run in plan.runs:
+        found.setdefault(run.init, {})[dict(run.swept)["learning_rate"]] = None
+    return {init: list(rates) for init, rates in found.items()}
+
+
+def test_the_first_stage_has_three_values_around_the_start(ranged):
+    plan = Plan(ranged)
+    assert rates_of(plan) == {init: [LOW, START, HIGH] for init in ("pretrained", "random")}
+    assert len(plan.runs) == 3 * 2 * 3
+    assert plan.config["grid"]["recipes"] == [f"demo.learning_rate={rate:g}" for rate in (LOW, START, HIGH)]
+    assert plan.decision[0].endswith("stages/1.json")
+
+
+def test_each_side_goes_on_with_its_own_values_in_rising_order(ranged):
+    before = {run.folder for run in Plan(ranged).runs}
+    decide_values(
+        Plan(ranged),
+        "widening",
+        pretrained=[1.11e-05, LOW, START, HIGH],
+        random=[LOW, START, HIGH, HIGHER],
+    )
+    second = Plan(ranged)
+    assert rates_of(second) == {
+        "pretrained": [1.11e-05, LOW, START, HIGH],
+        "random": [LOW, START, HIGH, HIGHER],
+    }
+    assert before < {run.folder for run in second.runs}
+    told = decide_values(second, "interior")
+    last = Plan(ranged)
+    assert (last.stage.number, last.stage.finished, rates_of(last)) == (2, True, rates_of(second))
+    assert last.aggregation() == second.aggregation()
+    assert stages.open_questions(told.parents[1], last.stage) == ""
+
+
+def test_what_a_stage_adds_is_said_after_it(ranged):
+    plan = Plan(ranged)
+    rates = [LOW, START, HIGH, HIGHER]
+    decide_values(plan, "widening", pretrained=rates, random=rates)
+    told = stages.open_questions(Path(plan.experiment_folder), plan.stage)
+    assert told.startswith("Open: 1 question of 1. Run the same command again for 4 swept values a side;")
+
+
+@pytest.mark.parametrize(
+    ("changes", "refused"),
+    [
+        ({"start": 2e-4}, "start 0.0002, factor 3, max 5, and before learning_rate: start 0.0001"),
+        ({"factor": 2}, "factor 2"),
+        ({"max": 4}, "max 4"),
+        ({"max": 6}, None),
+    ],
+)
+def test_a_range_that_has_grown_keeps_its_plan_but_for_a_larger_max(ranged, changes, refused):
+    path = decide_values(Plan(ranged), "ended")
+    ranged["recipes"]["demo"]["sweep"] = {"learning_rate": RANGE | changes}
+    if refused is None:
+        # the stage is decided again, since what it goes by has changed
+        plan = Plan(ranged)
+        assert plan.decision == [str(path)]
+        assert plan.aggregation()["ranges"]["demo"]["max"] == 6
+        return
+    with pytest.raises(SeedbedError) as error:
+        Plan(ranged)
+    assert refused in str(error.value)
+    assert str(path) in str(error.value)
+
+
+def test_seeds_of_the_grid_can_be_added_to_values_and_looks_after_them(ranged):
+    decide_values(Plan(ranged), "interior")
+    ranged["grid"]["seeds"] = [0, 1, 2, 3]
+    assert len(Plan(ranged).runs) == 3 * 2 * 4
+    plan = Plan(ranged | {"until": {"looks": [3, 5], "max_seeds": 5}})
+    assert plan.stage.now[TRANSFORMERS]["seeds"] == 3
+    assert len(plan.runs) == 3 * 2 * 3
+
+
+def test_a_family_without_a_range_has_all_its_recipes(ranged):
+    ranged["recipes"]["other"] = copy.deepcopy(ranged["recipes"]["demo"]) | {"sweep": {"epochs": [1, 2]}}
+    ranged["grid"]["recipes"] = ["demo", "other"]
+    plan = Plan(ranged)
+    assert collections.Counter(run.recipe_family for run in plan.runs) == {"demo": 18, "other": 12}
+    assert list(plan.stage.now) == [TRANSFORMERS]
+
+
+def test_a_question_without_runs_keeps_no_experiment_open(raw):
+    raw["recipes"]["adapter"] = copy.deepcopy(raw["recipes"]["demo"]) | {
+        "method": "lora", "lora": {"task_type": "SEQ_CLS", "target_modules": ["query"]},
+    }  # fmt: skip
+    raw["grid"]["recipes"] = ["demo", "adapter"]
+    # fairseq has no adapters
+    assert list(Plan(raw).stage.now) == [FAIRSEQ, TRANSFORMERS, f"{TRANSFORMERS[:-4]}adapter"]

@@ -1,5 +1,6 @@
 """Figures: all are drawn for every shape of experiment, nothing is cut off or lies over something else."""
 
+import copy
 import dataclasses
 import itertools
 import logging
@@ -604,6 +605,24 @@ def test_intervals_of_a_sweep_lie_over_means_and_beside_seeds(sweep):
         width = axis.get_window_extent().width / np.ptp(axis.get_xlim())
         for mean, seed in itertools.product(means, seeds):
             assert abs(mean.get_xdata()[0] - seed.get_xdata()[0]) * width > 5.5
+    plt.close(figure)
+
+
+def test_points_of_several_hyperparameters_have_a_panel_for_each_and_no_lines(sweep):
+    recipes = copy.deepcopy(sweep.reporting["recipes"])
+    swept = [{"learning_rate": 1e-5 * 7**at, "batch_size": size} for at, size in enumerate((8, 16, 8))]
+    for block, values in zip(recipes.values(), swept, strict=True):
+        block["swept"] = values
+    points = dataclasses.replace(sweep, reporting={**sweep.reporting, "recipes": recipes})
+    figure, _ = plot.FIGURES["test_accuracy_by_recipe"](points)
+    assert [axis.get_xlabel() for axis in figure.axes] == ["learning rate"] * 2 + ["batch size"] * 2
+    for axis in figure.axes:
+        means = [line for line in axis.lines if line.get_markersize() in (6, 13) and line.get_zorder() == 4]
+        assert len(means) == 3 * 2
+        # no line joins means: what has several points is a baseline or an interval
+        joined = [line for line in axis.lines if len(set(line.get_xdata())) > 1]
+        assert all(len(set(line.get_ydata())) == 1 for line in joined)
+    assert [tick.get_text() for tick in figure.axes[2].get_xticklabels()] == ["8", "16"]
     plt.close(figure)
 
 

@@ -485,7 +485,8 @@ def test_a_value_at_the_edge_of_its_sweep_is_told(a, b, edges):
     found = experiment(runs, [equal, best], recipes, rates)
     calls = effects(found)
     chose = [
-        " ".join(init for init in chose if chose[init]) for chose, _ in calls["recipe_effects.who_chose"]
+        " ".join(init for init in chose if chose[init])
+        for chose, _ in calls.get("recipe_effects.who_chose", [])
     ]
     ((at_edge,),) = calls.get("recipe_effects.edges", [([],)])
     values = [(word, value) for _, word, _, value in at_edge]
@@ -495,6 +496,7 @@ def test_a_value_at_the_edge_of_its_sweep_is_told(a, b, edges):
 
 def test_where_frameworks_choose_differently_the_edge_is_told_of_the_one_that_chose_it():
     found = swept([0.80, 0.81, 0.79], recipes=("lab.1", "lab.2", "lab.3"), rates=(1e-5, 1e-4, 3e-4))
+    found.runs.extend([changed(run, recipe="lab.3") for run in found.runs if run.recipe == "lab.1"])
     found.runs.extend([changed(run, framework="transformers") for run in found.runs])
     sides = {"a": "transformers/pretrained", "b": "transformers/random"}
     equal, best, _ = found.contrasts
@@ -507,6 +509,17 @@ def test_where_frameworks_choose_differently_the_edge_is_told_of_the_one_that_ch
         {"the checkpoint": [], "random weights": ["Transformers"]},
         2,
     )
+
+
+def test_an_edge_is_that_of_the_values_that_a_side_tried_itself():
+    found = swept([0.80, 0.81, 0.79], recipes=("lab.1", "lab.2", "lab.3"), rates=(1e-5, 1e-4, 3e-4))
+    # both chose 1e-4, beyond which the checkpoint alone has been trained
+    more = [changed(run, recipe="lab.3") for run in found.runs if run.recipe == "lab.1"]
+    found.runs.extend([run for run in more if run.init == "pretrained"])
+    calls = effects(found)
+    assert calls["recipe_effects.who_chose"] == [({"the checkpoint": [], "random weights": ["fairseq"]}, 1)]
+    ((edges,),) = calls["recipe_effects.edges"]
+    assert [edge[1:] for edge in edges] == [("largest", "learning_rate", 1e-4)]
 
 
 @pytest.mark.parametrize(

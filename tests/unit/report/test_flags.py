@@ -35,6 +35,8 @@ print(json.dumps(sorted(parser._option_string_actions)))
 # keys that a recipe of classification has lost where it trains all weights
 UNUSED = (
     "min_updates",
+    "points",
+    "points_seed",
     "class_weight",
     "lora",
     "quantization",

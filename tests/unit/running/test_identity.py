@@ -122,7 +122,7 @@ def test_every_module_that_a_trainer_imports_counts_or_is_known_not_to():
     packages = {"__init__", "training/fairseq/__init__", "training/fused/__init__"}
     packages |= {"training/transformers/__init__", *(f"{stage}/__init__" for stage in stages)}
     neutral = packages | {
-        "config/batching", "config/runs", "config/stages",
+        "config/batching", "config/combinations", "config/runs", "config/stages",
         "core/checksums", "core/commits", "core/errors", "core/files", "core/model_formats",
         "core/interruption", "core/locks", "core/paths", "core/printable", "core/rows", "core/run_folder",
         "core/spelling", "core/splits", "core/states", "core/waiting", "core/words", "core/tasks/__init__",

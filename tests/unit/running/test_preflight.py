@@ -306,3 +306,11 @@ def test_code_of_a_models_authors_is_refused_before_any_job(encoder):
     path = Path("models/bert/config.json")
     path.write_text(path.read_text(encoding="utf-8").replace("{", '{"auto_map": {"AutoModel": "x.Y"},', 1))
     assert "which is never run" in refused(encoder).what
+
+
+@pytest.mark.parametrize(("points", "told"), [(8, []), (12, ["12 points are less even than 8 or 16"])])
+def test_a_number_of_points_that_is_no_power_of_two_is_told(raw, tmp_path, points, told):
+    fill(tmp_path / "data/forum")
+    raw["recipes"]["demo"] |= {"points": points, "sweep": {"learning_rate": {"low": 1e-5, "high": 1e-3}}}
+    notes = [note for note in preflight.check(Plan(raw), ["-n"]) if "points" in note]
+    assert [note.partition(" (recipes.demo.points)")[0] for note in notes] == told
