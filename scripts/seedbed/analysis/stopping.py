@@ -73,13 +73,11 @@ def standing(experiment: Experiment, row: Row) -> Standing | None:
     looks = experiment.reporting.get("until", {}).get("looks", ())
     if not looks:
         return None
-    framework, _ = row["a"].split("/")
-    family = experiment.reporting["recipes"][row["recipe_a"]]["family"]
     found, seeds = finding(experiment, row), min(row["n_a"], row["n_b"])
     following = next((look for look in looks if look > seeds), None)
     now = Standing(
         row=row,
-        question=question_of(row["dataset"], row["model"], framework, family),
+        question=question_of_row(experiment, row),
         state=_state(found, following),
         finding=found,
         seeds=seeds,
@@ -88,6 +86,13 @@ def standing(experiment: Experiment, row: Row) -> Standing | None:
     if now.state != OPEN or row["se_seeds"] is None or found == COLLAPSE:
         return now
     return _with_chance(experiment, now, looks)
+
+
+def question_of_row(experiment: Experiment, row: Row) -> str:
+    """The name of the question of a difference of inits, see `stages.question_of`."""
+    framework, _ = row["a"].split("/")
+    family = experiment.reporting["recipes"][row["recipe_a"]]["family"]
+    return question_of(row["dataset"], row["model"], framework, family)
 
 
 def _state(found: str, following: int | None) -> str:

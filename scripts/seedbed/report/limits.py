@@ -88,6 +88,7 @@ class Limits:
         fewest_seeds: fewest independent seeds a side behind an interval; 0 without any.
         coverage, coverage_of_choice: of simulations like these; None where there are none.
         planned: numbers of seeds of the looks at an experiment that grows; else none.
+        ranges: whether values were added to sweeps until the best one lay inside.
         looks: how often, in per cent, equal sides were told apart in simulations that added seeds until a
             difference was decided: by these looks, or without a plan; None where there are none.
         confidence: level of the intervals, a fraction.
@@ -115,6 +116,7 @@ class Limits:
     coverage: Coverage | None
     coverage_of_choice: Coverage | None
     planned: Sequence[int]
+    ranges: bool
     looks: Bounds | None
     confidence: float
     runs: int
@@ -162,6 +164,7 @@ def find(experiment: Experiment, sources: Sources) -> Limits:
         coverage=simulated(seeds, level, "crossed" if crossed else "coverage"),
         coverage_of_choice=simulated(seeds_of_best, level, "selection"),
         planned=planned,
+        ranges=bool(experiment.reporting.get("ranges")),
         looks=told_apart(level, planned),
         confidence=level,
         runs=len(runs),

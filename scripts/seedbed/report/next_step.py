@@ -6,7 +6,8 @@ from typing import Any
 
 from seedbed.analysis import findings
 from seedbed.analysis.findings import favours, finding, headline_rows
-from seedbed.analysis.stopping import ENDED, FUTILE, OPEN, Standing, standing
+from seedbed.analysis.ranges import range_standings
+from seedbed.analysis.stopping import ENDED, FUTILE, OPEN, Standing, question_of_row, standing
 from seedbed.analysis.verdicts import (
     COLLAPSE,
     FEW_SEEDS,
@@ -16,6 +17,7 @@ from seedbed.analysis.verdicts import (
     learned_nothing,
     sound_seeds,
 )
+from seedbed.config.stages import WIDENING
 from seedbed.core.known import known
 from seedbed.core.rows import Row
 from seedbed.core.seeds import FEWEST_SEEDS, independent_seeds
@@ -45,7 +47,7 @@ class Step:
     Attributes:
         kind: unlearned, undefined, few_seeds, collapse, unlearned_side, edge, care, settings, seeds,
             examples, search, enough, flat, sweep, settled, add_init or add_untrained; of an experiment that
-            grows look, futile or last_look.
+            grows values, look, futile or last_look.
         about: what its sentence names.
     """
 
@@ -71,7 +73,7 @@ def next_step(asked: Asked) -> Step:
         return Step("unlearned", unlearned_runs(experiment, unlearned.values()))
     if having("undefined"):
         return Step("undefined", None)
-    if step := _more_looks(asked):
+    if step := _next_stage(asked):
         return step
     if few := having("single", FEW_SEEDS):
         return Step("few_seeds", (_is_crossed(experiment, few.values()), FEWEST_SEEDS))
@@ -96,10 +98,25 @@ def next_step(asked: Asked) -> Step:
     return Step("settled", settled) if rate is None or settled.opposed else Step("sweep", rate)
 
 
-def _more_looks(asked: Asked) -> Step | None:
-    """The next look of a growing experiment, if a question is open: the seeds of it."""
+def _next_stage(asked: Asked) -> Step | None:
+    """The next stage of a growing experiment, if there is one: values of a range, or seeds of a look."""
+    if values := _more_values(asked):
+        return Step("values", max(values))
     seeds = {now.following for now in _standings(asked) if now.state == OPEN}
     return Step("look", sorted(map(known, seeds))) if seeds else None
+
+
+def _more_values(asked: Asked) -> list[int]:
+    """How many values a side has at the next stage, for each range that widens."""
+    if asked.subject != "pretraining":
+        return []
+    questions = {question_of_row(asked.experiment, row) for row in asked.rows.values()}
+    return [
+        len(values)
+        for question, now in range_standings(asked.experiment).items()
+        if question in questions and now.state == WIDENING
+        for values in now.following.values()
+    ]
 
 
 def _after_looks(asked: Asked) -> Step | None:

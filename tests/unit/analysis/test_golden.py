@@ -8,7 +8,7 @@ import pytest
 from seedbed.analysis import contrasts, diagnostics, tables
 from seedbed.analysis.table_rows import RunRow, run_columns, write_summary
 from seedbed.config.plan import Plan
-from seedbed.core.rows import write_table
+from seedbed.core.rows import write_typed
 
 PUBLISHED = Path(__file__).parents[2] / "data" / "published"
 # the bound of Almost Stochastic Order is drawn at random; the expected one is of all resamples
@@ -67,7 +67,7 @@ def written(made, tmp_path_factory):
     """The cells of summary.csv and contrasts.csv as they are written, by table."""
     folder = tmp_path_factory.mktemp("golden")
     write_summary(folder / "summary.csv", made["summary"])
-    write_table(folder / "contrasts.csv", contrasts.CONTRAST_COLUMNS, made["contrasts"])
+    write_typed(folder / "contrasts.csv", contrasts.CONTRAST_COLUMNS, made["contrasts"])
     return {name: read_cells(folder / f"{name}.csv") for name in ("summary", "contrasts")}
 
 

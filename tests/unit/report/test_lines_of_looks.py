@@ -3,6 +3,7 @@
 import pytest
 from builders_growing import growing
 
+from seedbed.analysis.ranges import RangeStanding
 from seedbed.report.answer import of_inits
 from seedbed.report.limits import SIMULATED_LOOKS, told_apart
 from seedbed.report.looks import looks
@@ -76,3 +77,12 @@ def test_error_rates_are_told_of_the_looks_that_were_simulated():
     assert low < high < told_apart(0.95, [])[1]
     assert told_apart(0.95, (3, 5, 8)) is None
     assert told_apart(0.9, SIMULATED_LOOKS) is None
+
+
+def test_a_range_that_widens_comes_before_seeds(asked_of, monkeypatch):
+    """Looks count once the ranges rest."""
+    widening = RangeStanding("widening", {}, {"random": [1, 2, 3]}, {"random": [1, 2, 3, 4]})
+    found = {"reviews/small/fairseq/lab": widening, "others/small/fairseq/lab": widening}
+    monkeypatch.setattr("seedbed.report.next_step.range_standings", lambda experiment: found)
+    step = next_step(asked_of(growing()))
+    assert (step.kind, step.about) == ("values", 4)
