@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from seedbed.core import script
 from seedbed.data.baselines_of_sizes import Sizes
-from seedbed.data.probes_of_sizes import write_probes
+from seedbed.data.probes_of_sizes import write_probes_of_sizes
 
 if TYPE_CHECKING:
     snakemake: Any
 
 script.start(snakemake)
 sizes = Sizes.from_rule(snakemake)
-write_probes(snakemake.output.probes, snakemake.output.predictions, Path(snakemake.input.states), sizes)
+write_probes_of_sizes(
+    snakemake.output.probes, snakemake.output.predictions, Path(snakemake.input.states), sizes
+)

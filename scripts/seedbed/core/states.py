@@ -18,8 +18,8 @@ PRETRAINED = "pretrained"  # the init of a checkpoint
 # of a text: the last hidden state of the first token, and the mean over all tokens
 FIRST, MEAN = "first", "mean"
 KINDS = (FIRST, MEAN)
-PATTERN = r"(?:pretrained|random\d+-sd[0-9.]+(?:e-\d+)?)(?:-max\d+)?"
 _PARTS = re.compile(r"(?:pretrained|random(\d+)-sd([0-9.]+(?:e-\d+)?))(?:-max(\d+))?")
+PATTERN = re.sub(r"\((?!\?)", "(?:", _PARTS.pattern)  # for a wildcard, which takes no groups
 
 
 @dataclass(frozen=True)

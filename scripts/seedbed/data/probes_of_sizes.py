@@ -11,7 +11,7 @@ from seedbed.data.probes import models_of
 COLUMNS = ("train_size", "data_seed", "states", "setting", "selected", "left_out")
 
 
-def write_probes(probes: str | Path, predictions: str | Path, path: Path, of: Sizes) -> None:
+def write_probes_of_sizes(probes: str | Path, predictions: str | Path, path: Path, of: Sizes) -> None:
     """Train the probes of all sizes and data seeds, and of all training texts, and write two tables.
 
     The main metric on validation selects both the kind of states and C; of equals, the first token's states

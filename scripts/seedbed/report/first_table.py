@@ -25,8 +25,8 @@ from seedbed.report.method_comparisons import (
     comparisons,
     median_of,
     method_name,
-    size_text,
     tabled,
+    tested_on,
 )
 from seedbed.report.parts import (
     header,
@@ -227,7 +227,7 @@ def _caption(experiment: Experiment, rows: Sequence[SummaryRow]) -> str:
     """What the numbers are means of, what they have to beat, and what the marks of seeds mean."""
     seeds = sorted({row.n_seeds for row in rows})
     runs = [run for row in rows for run in experiment.group(row)]
-    sizes = {size_text(run, experiment.task.writes_answers) for run in runs if run.test_examples is not None}
+    sizes = {tested_on(run, experiment.task.writes_answers) for run in runs if run.test_examples is not None}
     shares = {row.majority_share for row in rows}
     shown = [run for row in rows for run in experiment.group(row) if row.n_seeds <= MAX_SEEDS]
     marks = {mark for run in shown for mark in seed_mark(experiment.task, run)}

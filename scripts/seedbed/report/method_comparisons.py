@@ -116,7 +116,7 @@ def tabled(experiment: Experiment) -> bool:
 # --- test sets ----------------------------------------------------------------------------------------------
 
 
-def size_text(run: RunRow, questions: bool = True) -> str:
+def tested_on(run: RunRow, questions: bool = True) -> str:
     """The size of a run's test set: 40 test questions; with its texts where some have several questions."""
     texts, examples = run.test_groups, known(run.test_examples)
     return WORDS.say("size", examples, texts if texts is not None and texts < examples else 0, questions)
@@ -128,7 +128,7 @@ def small_test_sets(experiment: Experiment) -> list[str]:
     if not experiment.task.writes_answers:
         return []
     return [
-        WORDS.say("small_test_set", name, size_text(run))
+        WORDS.say("small_test_set", name, tested_on(run))
         for name, run in _firsts(experiment).items()
         if known(run.test_examples) < FEW_QUESTIONS or (run.test_groups or FEW_TEXTS) < FEW_TEXTS
     ]

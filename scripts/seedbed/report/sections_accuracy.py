@@ -28,7 +28,7 @@ from seedbed.report import undecided
 from seedbed.report.documents.blocks import Block, Bullets, Cell, Details, Header, Heading, Paragraph, Table
 from seedbed.report.experiment import Question, questions
 from seedbed.report.grounds import grounds
-from seedbed.report.method_comparisons import size_text, small_test_sets
+from seedbed.report.method_comparisons import small_test_sets, tested_on
 from seedbed.report.opening import Line, Opening
 from seedbed.report.parts import (
     MAX_LISTED,
@@ -224,7 +224,7 @@ def _baselines(experiment: Experiment, rows: Sequence[SummaryRow]) -> list[Block
     found = baselines(experiment, rows)
     if found is None:
         run = experiment.group(rows[0])[0]
-        return [] if run.test_examples is None else [Paragraph(WORDS.say("size", size_text(run)))]
+        return [] if run.test_examples is None else [Paragraph(WORDS.say("size", tested_on(run)))]
     return [Paragraph(" ".join([WORDS.say("baselines", found), *bag_remarks(rows)]))]
 
 

@@ -15,7 +15,7 @@ from seedbed.core.tasks import TASKS
 from seedbed.data import probes
 from seedbed.data.bags import INVERSE_REGULARISATION
 from seedbed.data.baselines_of_sizes import Labels, Sizes
-from seedbed.data.probes_of_sizes import COLUMNS, write_probes
+from seedbed.data.probes_of_sizes import COLUMNS, write_probes_of_sizes
 
 NAMES = ("bad", "fair", "good")
 NUMBERS = {"train": 60, "validation": 40, "test": 30}
@@ -49,7 +49,7 @@ def made(folder, states, *of_sizes):
     path = folder / "pretrained.safetensors"
     save_file({f"{split}.{kind}": of[split] for kind, of in states.items() for split in of}, path)
     paths = folder / "probes.csv", folder / "predictions.csv"
-    write_probes(*paths, path, Sizes(*of_sizes))
+    write_probes_of_sizes(*paths, path, Sizes(*of_sizes))
     found = []
     for table in paths:
         with open(table, encoding="utf-8", newline="") as stream:
