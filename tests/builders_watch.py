@@ -1,5 +1,6 @@
 """An experiment whose runs are made-up files, with real locks, for those who watch it."""
 
+import json
 import os
 import platform
 import time
@@ -81,7 +82,10 @@ class Watched:
         }  # fmt: skip
         if together > 1:
             record["fused_with"] = [""] * together
-        write_json(path, record)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(
+            json.dumps(record), encoding="utf-8"
+        )  # not flushed to disk: a thousand would take long
         self.set_time(path, ago)
 
     def updates(self, run: Run) -> int:

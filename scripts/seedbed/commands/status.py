@@ -4,7 +4,7 @@ Tells which runs are done, at work, waiting or failed, the mean seconds of a run
 take. Reads only, needs no workflow that works, and works on every host that sees the results. --watch shows
 it in place, anew every second, and ends 30 s after the last workflow has ended, or when all runs are done.
 
-The exit code is 1 if runs have failed, else 0.
+The exit code is 1 if a run or another rule has failed, else 0.
 """
 
 import argparse
@@ -46,13 +46,13 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the status; the exit code is 1 if runs have failed.
+    """Print the status; the exit code is 1 if a run or another rule has failed.
 
     Raises:
         SeedbedError: see `running.status.status`; a config file cannot be read; --watch has no terminal.
     """
     from seedbed.config.experiment_folder import folder_of
-    from seedbed.running.status import FAILED, status
+    from seedbed.running.status import status
     from seedbed.running.status_lines import for_programs, lines_of
 
     experiment = options.experiment or folder_of(options.configfile)
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         lines = [json.dumps(for_programs(found), indent=2)] if options.json else lines_of(found, time.time())
         with contextlib.suppress(BrokenPipeError):  # of `| head`
             print("\n".join(map(for_terminal, lines)), flush=True)
-    return 1 if found.count(FAILED) else 0
+    return 1 if found.has_failed else 0
 
 
 def _watch(experiment: Path) -> "Status":

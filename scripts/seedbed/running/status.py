@@ -1,9 +1,10 @@
 """How far an experiment is, from its files alone: for who watches a workflow that runs elsewhere.
 
-Reads the planned runs (`planned_runs`), the finished runs, the work folders and the logs. Writes nothing. A
-held lock shows that a run is at work; asking for it waits for nobody and takes it from nobody. A lock file
-without a holder belonged to a process that has ended. That lock is held for as long as asking takes; a run
-that begins in this moment tries again, as it does when it finds another process there.
+Reads the planned runs (`planned_runs`), the finished runs, the work folders and the logs. Writes nothing.
+
+A held lock shows that a run is at work; looking at it does not wait, and does not disturb the holder. A lock
+file without a holder belonged to a process that has ended. Looking at such a file holds its lock for an
+instant; a process that wants the run in that instant tries again after a tenth of a second (`claims`).
 """
 
 import csv
@@ -28,6 +29,8 @@ from seedbed.running.planned_runs import PlannedRun, PlannedRuns
 DONE, AT_WORK, WAITING, FAILED = "done", "at work", "waiting", "failed"
 STATES = (DONE, AT_WORK, WAITING, FAILED)
 NEWEST = 20  # finished runs of a cell whose times make its mean
+TRAINING = "finetune_"  # what names of rules that train begin with
+SLURM = "slurm"  # in results/logs, with what profiles/slurm keeps of its jobs
 TAIL = 65_536  # bytes at the end of a log in which its last record begins, a traceback as well
 RECORD = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (\w+) +", re.MULTILINE)  # `script.FORMAT`
 STATE_FILE = re.compile(r"\.update-(\d+)\.")  # of `training.training_state`
@@ -61,6 +64,19 @@ class RunStatus:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """The error of a rule that trains no run.
+
+    Attributes:
+        log: its log.
+        error: the first line of the error.
+    """
+
+    log: Path
+    error: str
+
+
+@dataclass(frozen=True)
 class Times:
     """How long finished runs of a cell took.
 
@@ -83,6 +99,8 @@ class Status:
         planned: the plan of the latest workflow.
         workflows: the workflows that work on the experiment.
         runs: all runs of the plan, in its order.
+        failures: of rules that prepare data and models, or make tables and the report; also those of another
+            experiment's workflow that prepares shared data.
         times: of cells with finished runs, in the order of the plan.
         seconds_left: until all runs are trained that have not failed; None if no workflow works or it is
             not known.
@@ -92,6 +110,7 @@ class Status:
     planned: PlannedRuns
     workflows: list[Holder]
     runs: list[RunStatus]
+    failures: list[Failure]
     times: list[Times]
     seconds_left: float | None
     undecided: bool
@@ -105,14 +124,20 @@ class Status:
         return [run for run in self.runs if run.state == state]
 
     @property
+    def has_failed(self) -> bool:
+        """Whether a run or another rule has failed."""
+        return self.count(FAILED) > 0 or bool(self.failures)
+
+    @property
     def works(self) -> bool:
         """Whether a workflow, or a run that has outlived its workflow, is at work."""
         return bool(self.workflows) or self.count(AT_WORK) > 0
 
     @property
     def is_finished(self) -> bool:
-        """Whether all runs are done, no workflow works, and no stage is to follow."""
-        return self.count(DONE) == len(self.runs) and not self.works and not self.undecided
+        """Whether all runs are done, nothing has failed, no workflow works, and no stage is to follow."""
+        done = self.count(DONE) == len(self.runs) and not self.has_failed
+        return done and not self.works and not self.undecided
 
 
 def status(experiment: Path) -> Status:
@@ -130,9 +155,9 @@ def status(experiment: Path) -> Status:
     workflows = [
         holder for path in sorted(workflows_folder(experiment).glob("*.lock")) if (holder := _holder(path))
     ]
-    times = list(_times(runs, experiment))
+    failures, times = list(_failures(planned)), list(_times(runs, experiment))
     left = _seconds_left(planned, runs, durations) if workflows else None
-    return Status(planned, workflows, runs, times, left, _is_undecided(planned))
+    return Status(planned, workflows, runs, failures, times, left, _is_undecided(planned))
 
 
 def _status_of(run: PlannedRun, planned: PlannedRuns, durations: Durations) -> RunStatus:
@@ -211,6 +236,16 @@ def _last_error(log: Path, since: float) -> str | None:
         return None
     lines = text[records[-1].end() :].strip().splitlines() or [""]
     return lines[-1] if lines[0].startswith("Traceback ") else lines[0]
+
+
+def _failures(planned: PlannedRuns) -> Iterator[Failure]:
+    """Errors in the logs of rules that train no run."""
+    shared = [path for path in planned.experiment.parent.glob("logs/*") if path.name != SLURM]
+    own = [path for path in planned.experiment.glob("logs/*") if not path.name.startswith(TRAINING)]
+    for place in sorted(shared) + sorted(own):
+        for log in sorted(place.rglob("*.log")) if place.is_dir() else [place]:
+            if log.suffix == ".log" and (error := _last_error(log, planned.started)):
+                yield Failure(log, error)
 
 
 # --- times --------------------------------------------------------------------------------------------------

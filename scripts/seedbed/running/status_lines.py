@@ -32,9 +32,10 @@ def lines_of(status: Status, now: float) -> Iterator[str]:
         names = _names([times.cell for times in status.times])
         rows = [f"{times.seconds:8,.1f}  {name}" for times, name in zip(status.times, names, strict=True)]
         yield from _shortened(rows, "row")
-    if failed := status.of(FAILED):
+    if status.has_failed:
         yield from ["", FAILED]
-        yield from _shortened([f"  {run.name}: {_failure(run)}" for run in failed], "run")
+        yield from _shortened([f"  {failure.error}; see {failure.log}" for failure in status.failures], "log")
+        yield from _shortened([f"  {run.name}: {_failure(run)}" for run in status.of(FAILED)], "run")
     if at_work := status.of(AT_WORK):
         yield from ["", AT_WORK]
         yield from _shortened([f"  {run.name}: {_progress(run, now)}" for run in at_work], "run")
@@ -53,7 +54,7 @@ def _what_is_next(status: Status) -> Iterator[str]:
         place = stage_file(planned.experiment, planned.stage or 0)
         yield f"no workflow is at work; questions are open after this stage ({place})"
     elif not status.is_finished:
-        yield "no workflow is at work: the command that started it goes on"
+        yield "no workflow is at work; the command that started it goes on where it stopped"
 
 
 def _process(holder: Holder) -> str:
@@ -122,6 +123,7 @@ def for_programs(status: Status) -> dict[str, Any]:
             {**_facts(times.cell), "runs": times.runs, "mean_seconds": times.seconds}
             for times in status.times
         ],
+        "failures": [{"log": str(one.log), "error": one.error} for one in status.failures],
         "runs": [_plain(run) for run in status.runs],
     }
 

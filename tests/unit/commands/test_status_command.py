@@ -62,6 +62,12 @@ def test_the_exit_code_says_whether_runs_have_failed(watched, capsys):
     )
 
 
+def test_an_error_of_another_rule_is_a_failure(watched, capsys):
+    log = watched.folder / "logs/aggregate.log"
+    log.write_text(ERROR, encoding="utf-8")
+    assert f"\nfailed\n  the loss is not finite; see {log}\n" in told(capsys, watched.folder, code=1)
+
+
 def test_config_files_name_the_experiment(watched, capsys, tmp_path):
     config = tmp_path / "mine.yaml"
     config.write_text(f"results: {watched.folder.parent}\n")

@@ -110,6 +110,28 @@ def test_runs_of_a_batch(tmp_path, batches):
     assert sum(run.state == FAILED for run in runs.values()) == 2
 
 
+def test_errors_of_other_rules_are_told_where_they_are_of_this_workflow(watched):
+    watched.begin()
+    results = watched.folder.parent
+    names = (
+        "logs/prepare/reviews_fr.log",
+        "demo/logs/aggregate.log",
+        "logs/prepare/old.log",
+        "logs/slurm/1.log",
+    )
+    for name in names:
+        write_text(results / name, INFO + ERROR.format(f"of {name}\n  where: here"))
+    watched.set_time(results / "logs/prepare/old.log", STARTED + 5)
+    found = status(watched.folder)
+    assert [(one.log, one.error) for one in found.failures] == [
+        (results / name, f"of {name}") for name in names[:2]
+    ]
+    for run in watched.runs:
+        watched.finish(run)
+    found = status(watched.folder)
+    assert (found.has_failed, found.is_finished) == (True, False)
+
+
 # --- locks ---
 
 OWN = """
