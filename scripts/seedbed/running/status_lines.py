@@ -54,7 +54,7 @@ def _what_is_next(status: Status) -> Iterator[str]:
         place = stage_file(planned.experiment, planned.stage or 0)
         yield f"no workflow is at work; questions are open after this stage ({place})"
     elif not status.is_finished:
-        yield "no workflow is at work; the command that started it goes on where it stopped"
+        yield "no workflow is at work; start the same command again to go on"
 
 
 def _process(holder: Holder) -> str:
