@@ -22,7 +22,7 @@ export TRANSFORMERS_OFFLINE := 1
 # Read by envs/install.sh, which has defaults.
 export PYTHON TORCH
 
-.PHONY: help install demo demo-lora demo-sizes run plan compare plan-labels merge test test-slow test-all test-slurm test-gpu bench bench-scale browser golden golden-approve reference docs lint format lock docs-lock dag clean
+.PHONY: help install demo demo-lora demo-sizes run status watch plan compare plan-labels merge test test-slow test-all test-slurm test-gpu bench bench-scale browser golden golden-approve reference docs lint format lock docs-lock dag clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -54,6 +54,14 @@ run: install ## run an experiment: make run CONFIG=experiments/NAME.yaml (or sev
 
 # the command, which `pip install .` installs under this name
 SEEDBED = PYTHONPATH=scripts $(BIN)/python -m seedbed
+
+# RESULTS names the folder of an experiment, also of one whose config is elsewhere
+EXPERIMENT = $(if $(RESULTS),$(RESULTS),--configfile $(CONFIG))
+status: install ## say how far an experiment is, from its files: make status [CONFIG=... | RESULTS=results/ONE]
+	@$(SEEDBED) status $(EXPERIMENT)
+
+watch: install ## show how far an experiment is, anew every second: make watch [CONFIG=... | RESULTS=results/ONE]
+	@$(SEEDBED) status $(EXPERIMENT) --watch
 
 plan: install ## say what `make run` would run, and for about how long: make plan CONFIG=experiments/NAME.yaml
 	@$(BIN)/python scripts/check_config.py $(CONFIG)

@@ -2,6 +2,7 @@
 
     python benchmarks/scale.py dag FOLDER [--runs 10000]
     python benchmarks/scale.py files FOLDER
+    python benchmarks/scale.py status FOLDER [--runs 1000]
     python benchmarks/scale.py cluster FOLDER [--runs 1000] [--batch 10] [--profile profiles/slurm]
 
 FOLDER becomes a working directory with the repository's Snakefile; nothing else is written.
@@ -12,6 +13,9 @@ that only touches files, without its pause of 0.1 s a job).
 
 files: the files that one run leaves, and the calls that make, rename, link or remove a file or folder while
 Snakemake makes that run, by place (needs strace).
+
+status: seconds of `seedbed status` and of `make status` for made-up files of runs, of which 60% are done, 16
+are at work (with real locks), and 1% have failed; FOLDER must not exist.
 
 cluster: the embedded experiment with as many seeds as it takes, submitted to Slurm by the profile; where this
 host belongs to no cluster, to a real Slurm on this host with invented nodes and GPUs (tests/slurm). Rules,
@@ -62,8 +66,11 @@ def snakemake(folder: Path, *options: str, program: tuple[str, ...] = ("-m", "sn
     return [*command, "--configfile", "scale.yaml", *options]
 
 
-def measure(what: str, folder: Path, command: list[str], **environment: str) -> float:
-    """Run a command, print its seconds and the peak memory of its process; what it says goes to a file."""
+def measure(what: str, folder: Path, command: list[str], expected: int = 0, **environment: str) -> float:
+    """Run a command, print its seconds and the peak memory of its process; what it says goes to a file.
+
+    Any other exit code than the expected one ends the benchmark.
+    """
     output = folder / f"{re.sub(r'[^a-z]+', '-', what.lower())}.log"
     start = time.monotonic()
     with open(output, "w", encoding="utf-8") as stream:
@@ -80,8 +87,8 @@ def measure(what: str, folder: Path, command: list[str], **environment: str) -> 
     seconds = time.monotonic() - start
     worked = used.ru_utime + used.ru_stime
     peak = used.ru_maxrss / 1024
-    print(f"{what}: {seconds:.1f} s ({worked:.1f} s of one core), peak memory {peak:.0f} MiB", flush=True)
-    if process.returncode:
+    print(f"{what}: {seconds:.2f} s ({worked:.2f} s of one core), peak memory {peak:.0f} MiB", flush=True)
+    if process.returncode != expected:
         sys.exit(
             f"exit code {process.returncode}; see {output}:\n{output.read_text(encoding='utf-8')[-3000:]}"
         )
@@ -190,6 +197,36 @@ def changes(trace: Path, folder: Path) -> collections.Counter:
     return counted
 
 
+# --- how far it is ---
+
+
+def measure_status(asked: argparse.Namespace) -> None:
+    """Make the files of runs up, and ask how far they are."""
+    sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
+    from builders_watch import Watched
+
+    asked.folder.mkdir(parents=True)
+    made = Watched(asked.folder, grid={"seeds": list(range(-(-asked.runs // RUNS_OF_A_SEED)))})
+    made.begin()
+    made.workflow()
+    total = len(made.runs)
+    done, failed = int(0.6 * total), int(0.01 * total)
+    for run in made.runs[:done]:
+        made.finish(run)
+    for run in made.runs[done : done + failed]:
+        made.write_log(run, "2026-01-01 00:00:00,000 ERROR   the loss is not finite\n" * 100)
+    for run in made.runs[done + failed :][:16]:
+        made.hold(run)
+    print(f"{total:,} runs", flush=True)
+    environment = {"PYTHONPATH": str(ROOT / "scripts")}
+    status = [sys.executable, "-m", "seedbed", "status", str(made.folder)]
+    make = ["make", "--no-print-directory", "-C", str(ROOT), "status", f"RESULTS={made.folder}"]
+    for name, command in (("seedbed status", status), ("seedbed status --json", [*status, "--json"])):
+        measure(name, asked.folder, command, expected=1, **environment)
+    measure("make status", asked.folder, make, expected=2)  # make's own code where a command has failed
+    made.end()
+
+
 # --- a cluster ---
 
 
@@ -248,10 +285,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    kinds = parser.add_subparsers(required=True, metavar="dag | files | cluster")
+    kinds = parser.add_subparsers(required=True, metavar="dag | files | status | cluster")
     for name, function, runs in (
         ("dag", measure_dag, 10_000),
         ("files", count_files, 1),
+        ("status", measure_status, 1_000),
         ("cluster", measure_cluster, 1_000),
     ):
         kind = kinds.add_parser(name)

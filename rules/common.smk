@@ -27,7 +27,7 @@ from seedbed.config.yaml_files import refuse_changed_labels, refuse_repeated_key
 from seedbed.core.errors import SeedbedError, explaining_system_errors
 from seedbed.core.run_folder import RunFolder
 from seedbed.core.splits import SPLITS
-from seedbed.running import ancient_inputs, gpu_slots, guard, preflight, terminal
+from seedbed.running import ancient_inputs, gpu_slots, guard, planned_runs, preflight, terminal
 
 # Seconds between two looks at a job's memory, of 18 ms each: two looks a second took 3.4 CPU s more of the demo.
 snakemake.benchmark.BENCHMARK_INTERVAL_SHORT = 2
@@ -63,6 +63,7 @@ def before_jobs():
         gpu_slots.check(workflow, PLAN.config)
         guard.check_batches(workflow, PLAN.batching)
         guard.begin(workflow, Path(PLAN.experiment_folder))
+        planned_runs.write(workflow, PLAN)
     except SeedbedError as error:
         raise embedding.refusal(error, workflow) from None
 
@@ -70,7 +71,9 @@ def before_jobs():
 def after_jobs():
     try:
         guard.end(workflow, Path(PLAN.experiment_folder))
-        if PLAN.stage and (remark := stages.open_questions(Path(PLAN.experiment_folder), PLAN.stage)):
+        if PLAN.stage and (
+            remark := stages.open_questions(Path(PLAN.experiment_folder), PLAN.stage)
+        ):
             logger.warning(remark)
     except SeedbedError as error:
         raise embedding.refusal(error, workflow) from None

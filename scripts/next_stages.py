@@ -9,9 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from seedbed.config.experiment_folder import folder_of
 from seedbed.core.errors import SeedbedError, explaining_system_errors
 from seedbed.core.files import read_json
-from show import folder_of
 
 
 def stages_of(experiment: Path) -> list[Path]:

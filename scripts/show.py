@@ -7,27 +7,14 @@ import argparse
 import contextlib
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
+from seedbed.config.experiment_folder import folder_of
 from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError, explaining_system_errors
 from seedbed.core.files import read_json
 from seedbed.core.printable import for_terminal
 from seedbed.core.screen import screen
-
-ROOT = Path(__file__).resolve().parents[1]
-
-
-def folder_of(configs: Sequence[Path]) -> Path:
-    """The folder of an experiment, from config.yaml and its config files; later ones override."""
-    import yaml
-
-    told = {"results": "results"}
-    for path in (ROOT / "config.yaml", *configs):
-        found = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        told |= {key: found[key] for key in ("results", "experiment") if key in found}
-    return Path(told["results"]).expanduser() / str(told["experiment"])
 
 
 def show(experiment: str | Path, width: int = 100) -> str:

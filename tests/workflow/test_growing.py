@@ -7,6 +7,8 @@ from builders import make_fairseq_checkpoint
 from builders_workflow import SHAPE, link_repository, small_config, write_lab_dataset
 from harness import Project, succeeded
 
+from seedbed.running.status import DONE, status
+
 
 @pytest.mark.slow
 def test_seeds_are_added_until_the_last_look_and_nothing_is_trained_twice(tmp_path):
@@ -21,6 +23,8 @@ def test_seeds_are_added_until_the_last_look_and_nothing_is_trained_twice(tmp_pa
     project = Project(link_repository(tmp_path / "work"), config=config)
     first = succeeded(project.snakemake("--cores", "2"))
     assert "Open: 1 question of 1. Run the same command again for 4 seeds" in first.stdout + first.stderr
+    between = status(project.results / "small")
+    assert (between.planned.stage, between.count(DONE), between.undecided) == (1, 6, True)
     planned = succeeded(project.snakemake("--dry-run"))
     assert "2 of 8 runs to train" in planned.stdout + planned.stderr
     assert "This is stage 2: seeds are added" in planned.stdout + planned.stderr
@@ -36,5 +40,7 @@ def test_seeds_are_added_until_the_last_look_and_nothing_is_trained_twice(tmp_pa
     rows = project.rows("results/small/contrasts.csv")
     assert {(row["look"], row["looks"]) for row in rows if row["family"] == "init"} == {("2", "2")}
     assert "**Looks:** Not decided at look 2 of 2" in (project.results / "small/summary.md").read_text()
+    after = status(project.results / "small")
+    assert (after.planned.stage, after.count(DONE), after.is_finished) == (2, 8, True)
     again = succeeded(project.snakemake())
     assert "Nothing to be done" in again.stdout + again.stderr

@@ -3,10 +3,11 @@
 In: a command line. Out: what the packages before it compute, on the terminal and in files.
 
 A module has `add_parser(subparsers)`, which adds its parser with its options, and `run(options)`, which does
-the work and returns nothing or raises a SeedbedError. It imports what computes only in `run`, so that
-`--help` is printed at once. A new module needs no entry anywhere.
+the work and returns nothing or an exit code, or raises a SeedbedError. It imports what computes only in
+`run`, so that `--help` is printed at once. A new module needs no entry anywhere.
 
-Exit codes: 0; 1 for input that is refused, with `ERROR: ...` on standard error; 2 for a wrong command line.
+Exit codes: 0, or what `run` returns; 1 for input that is refused, with `ERROR: ...` on standard error; 2 for
+a wrong command line.
 """
 
 import argparse
@@ -44,11 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         with explaining_system_errors():
-            modules[options.command].run(options)
+            return modules[options.command].run(options) or 0
     except SeedbedError as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return 1
-    return 0
 
 
 def subcommands() -> dict[str, ModuleType]:

@@ -183,6 +183,10 @@ class Plan:
             found.setdefault(run.batch, []).append(run)
         return found
 
+    def together(self, run: Run) -> int:
+        """Number of runs that train as one model with this one, itself included."""
+        return len(self._batches[run.batch]) if self.config["fused_seeds"] else 1
+
     def fairseq_batch(self, wildcards: Any) -> list[str]:
         """The file of the batch that trains a run; none where the run is a job of its own."""
         return self._batch_file("fairseq", wildcards)

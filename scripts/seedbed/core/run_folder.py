@@ -3,7 +3,11 @@
     results/EXPERIMENT/runs/DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED    the finished run
     results/EXPERIMENT/work/DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED    its work folder, unknown to Snakemake
     results/EXPERIMENT/work/batches/DATASET/MODEL/FRAMEWORK/NUMBER.json the results of a batch of runs
+    results/EXPERIMENT/work/workflows/NAME.lock                         a lock that a workflow holds
     results/EXPERIMENT/logs/RULE/DATASET/MODEL/INIT/RECIPE/SEED.log     the log of a run's job
+    results/EXPERIMENT/logs/RULE_batch/DATASET/MODEL/NUMBER.log         the log of a batch's job
+    results/EXPERIMENT/logs/RULE_batch/DATASET/MODEL/NUMBER/RUN.log     the log of a run that a batch trains
+    results/EXPERIMENT/logs/plan.json                                   the runs that a workflow is to make
     results/EXPERIMENT/bags_of_words/DATASET                            the bags of words of each size
     results/EXPERIMENT/linear_probes/DATASET/MODEL/STATES               the linear probes of each size
 
@@ -90,6 +94,40 @@ def batch_file(experiment: Path, batch: str) -> Path:
 def experiment_of_batch(path: Path) -> tuple[Path, str]:
     """The arguments of `batch_file` for `path`."""
     return path.parents[5], "/".join([*path.parts[-4:-1], path.stem])
+
+
+def batch_log(experiment: Path, rule: str, batch: str) -> Path:
+    """The log of a batch's job.
+
+    Args:
+        experiment: results/EXPERIMENT.
+        rule: the rule of its runs.
+        batch: as in `batch_file`.
+    """
+    dataset, model, _, number = batch.split("/")
+    return experiment / "logs" / f"{rule}_batch" / dataset / model / f"{number}.log"
+
+
+def log_in_batch(logs: Path, run: str, together: bool) -> Path:
+    """The log of a run's training in a batch; seeds that train together share one.
+
+    Args:
+        logs: path by `batch_log`, without its suffix.
+        run: DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED.
+        together: whether the batch trains its runs as one model.
+    """
+    init, recipe, seed = run.split("/")[-3:]
+    return logs / ("-".join([init, recipe] if together else [init, recipe, seed]) + ".log")
+
+
+def plan_file(experiment: Path) -> Path:
+    """The file of `running.planned_runs`."""
+    return experiment / "logs" / "plan.json"
+
+
+def workflows_folder(experiment: Path) -> Path:
+    """The locks of the workflows that work on an experiment."""
+    return experiment / "work" / "workflows"
 
 
 def name_of(path: Path) -> str:

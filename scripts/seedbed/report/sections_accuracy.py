@@ -224,11 +224,9 @@ def _baselines(experiment: Experiment, rows: Sequence[SummaryRow]) -> list[Block
     found = baselines(experiment, rows)
     if found is None:
         run = experiment.group(rows[0])[0]
-        return (
-            []
-            if run.test_examples is None
-            else [Paragraph(WORDS.say("size", examples_text(run, experiment.task.example)))]
-        )
+        if run.test_examples is None:
+            return []
+        return [Paragraph(WORDS.say("size", examples_text(run, experiment.task.example)))]
     return [Paragraph(" ".join([WORDS.say("baselines", found), *bag_remarks(rows)]))]
 
 

@@ -22,6 +22,7 @@ from typing import Any
 from seedbed.core import files, interruption, script
 from seedbed.core.errors import SeedbedError
 from seedbed.core.printable import Lines, one_line
+from seedbed.core.run_folder import log_in_batch
 from seedbed.running import gpu_slots, publishing, runner
 from seedbed.running.jobs import Job, jobs_of_batch
 
@@ -111,8 +112,7 @@ def write_results(path: str | Path, jobs: Sequence[Job], logs: Path) -> None:
 
 def log_of(job: Job, logs: Path) -> Path:
     """The log of a run's training in a batch; fused seeds share one."""
-    init, recipe, seed = job.name.split("/")[-3:]
-    return logs / ("-".join([init, recipe] if job.trainer.together else [init, recipe, seed]) + ".log")
+    return log_in_batch(logs, job.name, job.trainer.together)
 
 
 class _Worker:

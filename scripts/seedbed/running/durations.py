@@ -1,4 +1,4 @@
-"""How long runs take, judged by the records (run.json) of earlier ones on a machine of this kind."""
+"""How long runs take, judged by the records (run.json) of earlier ones on machines of one kind."""
 
 import contextlib
 import math
@@ -48,6 +48,11 @@ def kind_of(run: Mapping[str, Any], settings: Mapping[str, Any], together: int =
     return Kind(*names, *(settings[key] for key in ("batch_size", "max_positions", "precision")), together)
 
 
+def this_machine() -> dict[str, Any]:
+    """The part of a record's `hardware` that decides whether times of another machine count here."""
+    return {"system": platform.system(), "machine": platform.machine(), "cpus": os.cpu_count()}
+
+
 @dataclass(frozen=True)
 class _Took:
     """Seconds of a finished run until its first update and after it, and its updates."""
@@ -62,40 +67,58 @@ class Durations:
 
     Args:
         results: the results folder, whose experiments are searched for earlier runs.
+        machine: `this_machine` of the host that trains; by default of this one.
     """
 
-    def __init__(self, results: Path):
-        self._results = results
+    def __init__(self, results: Path, machine: Mapping[str, Any] | None = None):
+        self._results, self._machine = results, this_machine() if machine is None else machine
         self._took: dict[Kind, list[_Took]] = {}  # the newest last
         self._examples: dict[str, int] = {}
         self._searched: set[tuple[str, str]] = set()
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Take a record into account, as the newest one; of another version or machine, ignore it."""
-        here = {"system": platform.system(), "machine": platform.machine(), "cpus": os.cpu_count()}
         try:
             together = len(record.get("fused_with", ["itself"]))
             kind = kind_of(record["run"], record["settings"], together)
             start, total = (record["seconds"][key] / together for key in ("start_up", "total"))
             took = _Took(start, total - start, record["total_updates"])
-            is_here = here.items() <= record["hardware"].items()
+            is_here = self._machine.items() <= record["hardware"].items()
         except (KeyError, TypeError):
             return
         if is_here:
             self._took.setdefault(kind, []).append(took)
 
-    def of(self, kind: Kind, dataset: str, epochs: int) -> float | None:
-        """Seconds that a run will take, or its share of those of a batched model; None if unknown."""
+    def of(self, kind: Kind, dataset: str, epochs: int, size: int | None = None) -> float | None:
+        """Seconds that a run will take, or its share of those of a batched model; None if unknown.
+
+        Args:
+            kind: of the run.
+            dataset: as in `updates`.
+            epochs: as in `updates`.
+            size: as in `updates`.
+        """
         if (kind.model, kind.framework) not in self._searched:
             self._searched.add((kind.model, kind.framework))
             self._search(kind.model, kind.framework)
-        took, examples = self._took.get(kind, [])[-NEWEST:], self._train_size(dataset)
-        if not took or examples is None:
+        took, updates = self._took.get(kind, [])[-NEWEST:], self.updates(kind, dataset, epochs, size)
+        if not took or updates is None:
             return None
-        updates = epochs * math.ceil(examples / kind.batch_size)
         return statistics.median(
             each.start + each.rest * (updates / each.updates if each.updates else 1) for each in took
         )
+
+    def updates(self, kind: Kind, dataset: str, epochs: int, size: int | None = None) -> int | None:
+        """Updates that a run will make if its method trains; None if its dataset is not prepared.
+
+        Args:
+            kind: of the run.
+            dataset: its name in the config.
+            epochs: passes over the training texts.
+            size: number of these; None: all of the dataset.
+        """
+        examples = size or self._train_size(dataset)
+        return None if examples is None else epochs * math.ceil(examples / kind.batch_size)
 
     def _search(self, model: str, framework: str) -> None:
         """Add the newest earlier runs of each recipe that trained this model."""

@@ -20,7 +20,7 @@ from seedbed.config.batching import OneAfterAnother
 from seedbed.core import interruption, locks
 from seedbed.core.errors import SeedbedError
 from seedbed.core.locks import Holder, Lock
-from seedbed.core.run_folder import RunFolder, work_folders
+from seedbed.core.run_folder import RunFolder, work_folders, workflows_folder
 from seedbed.running import claims, command_line, publishing
 
 RUN_SCRIPT = "finetune"  # of all rules that publish a run
@@ -119,10 +119,10 @@ def begin(workflow: Any, experiment: Path) -> None:
     Raises:
         SeedbedError: the results cannot be written.
     """
-    if not _makes(workflow):
+    if not makes(workflow):
         return
     interruption.call_in_a_thread(signal.SIGTERM)
-    folder = experiment / "work" / "workflows"
+    folder = workflows_folder(experiment)
     try:
         if not _is_registered(folder):
             _register(folder, f"in {Path.cwd()}")
@@ -173,15 +173,15 @@ def end(workflow: Any, experiment: Path) -> None:
     Raises:
         SeedbedError: files that this workflow made, or that are its targets, are missing.
     """
-    if _makes(workflow):
+    if makes(workflow):
         there = work_folders(experiment)
-        for target, job in _targets(workflow):
+        for target, job in targets(workflow):
             # an older result of another run, whose job failed before, may be kept
             if (work := _work(target)) in there and workflow.dag.needrun(job):
                 publishing.restore(target, work)
         _check_outputs(workflow)
-        if not _living(experiment / "work" / "workflows"):
-            for target, _ in _targets(workflow):
+        if not _living(workflows_folder(experiment)):
+            for target, _ in targets(workflow):
                 if (work := _work(target)) in there:
                     publishing.forget(work)
         _leave()
@@ -213,13 +213,14 @@ def _promised(dag: Any) -> Iterator[str]:
                 yield str(file)
 
 
-def _makes(workflow: Any) -> bool:
+def makes(workflow: Any) -> bool:
+    """Whether this process is the main one of a workflow that makes files."""
     return workflow.is_main_process and not (workflow.dryrun or workflow.touch)
 
 
 def _keep_results(workflow: Any, experiment: Path, alone: bool) -> None:
     dag, there = workflow.dag, work_folders(experiment)
-    for target, job in _targets(workflow):
+    for target, job in targets(workflow):
         work = _work(target)
         if not dag.needrun(job):
             if work in there and alone and publishing.is_complete(target):
@@ -234,7 +235,7 @@ def _keep_results(workflow: Any, experiment: Path, alone: bool) -> None:
                 publishing.keep(target, work)
 
 
-def _targets(workflow: Any) -> Iterator[tuple[Path, Any]]:
+def targets(workflow: Any) -> Iterator[tuple[Path, Any]]:
     """Run folder and job of every requested run."""
     for job in workflow.dag.jobs:
         if _script(job) == RUN_SCRIPT:

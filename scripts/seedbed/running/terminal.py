@@ -13,9 +13,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from snakemake_interface_logger_plugins.common import LogEvent
 
@@ -24,9 +23,10 @@ from seedbed.config.runs import Run
 from seedbed.core.files import read_json
 from seedbed.core.run_folder import experiment_of_batch, name_of
 from seedbed.core.words import count, framework_name, metric_name, recipe_text, value_text
-from seedbed.running import gpu_slots
-from seedbed.running.durations import Durations, Kind, about, kind_of
+from seedbed.running import forecast, planned_runs
+from seedbed.running.durations import Durations, about
 from seedbed.running.failures import Failures
+from seedbed.running.forecast import Cell
 
 REPLACED = "DefaultStreamHandler"  # Snakemake's, of the terminal
 END_OF_DRY_RUN = "This was a dry-run"
@@ -209,14 +209,6 @@ def is_progress(event: Any, record: logging.LogRecord) -> bool:
     return text.startswith(BEGINNINGS) or SUBMITTED in text
 
 
-class Cell(NamedTuple):
-    """Runs that take the same time."""
-
-    kind: Kind
-    dataset: str
-    epochs: int
-
-
 class Runs:
     """The runs of a workflow: how many there are, and how long those that are left will take.
 
@@ -348,29 +340,17 @@ class Runs:
 
         Once some are trained, the others are taken to last as long, if nothing like them is known.
         """
-        known = {cell: self._durations.of(*cell) for cell in self._left if self._left[cell]}
-        given = [seconds for seconds in known.values() if seconds is not None]
-        if not given or (len(given) < len(known) and not self._done):
-            return None
-        usual = sum(given) / len(given)
-        expected = {cell: usual if seconds is None else seconds for cell, seconds in known.items()}
-        todo = sum(expected[cell] * self._left[cell] for cell in expected)
-        for job, since in self._working.items():
-            most = sum(expected.get(self._cell(run), 0) for run in self._training[job])
-            todo -= min(most, (time.monotonic() - since) * self._plan.batching.at_once)
-        return todo / min(self._slots(), self._left.total())
+        working = [
+            (
+                [self._cell(run) for run in self._training[job]],
+                (time.monotonic() - since) * self._plan.batching.at_once,
+            )
+            for job, since in self._working.items()
+        ]
+        return forecast.seconds_left(self._left, self._durations, working, self._slots(), self._done > 0)
 
     def _cell(self, run: Run) -> Cell:
-        recipe = self._plan.config["recipes"][run.recipe]
-        together = len(self._batches[run.batch]) if self._plan.config["fused_seeds"] else 1
-        return Cell(kind_of(asdict(run), recipe, together), run.dataset, recipe["epochs"])
+        return planned_runs.plan_cell(self._plan, run)
 
     def _slots(self) -> int:
-        """Runs that this host trains at the same time."""
-        plan, limits = self._plan, self._workflow.global_resources
-        jobs = (self._workflow.resource_settings.cores or 1) // (
-            plan.batch_threads if plan.batched else plan.run_threads
-        )
-        if gpu_slots.RESOURCE in limits:
-            jobs = min(jobs, limits[gpu_slots.RESOURCE].value)
-        return max(1, jobs) * plan.batching.at_once
+        return planned_runs.runs_at_once(self._workflow, self._plan)

@@ -1,7 +1,6 @@
 """What the terminal shows of an experiment."""
 
 import re
-from pathlib import Path
 
 import pytest
 from builders_report import aggregate, read
@@ -133,14 +132,3 @@ def test_without_a_summary_it_says_what_to_do(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["show.py", str(tmp_path)])
     assert show.main() == 1
     assert "hint:  run it first: make demo" in capsys.readouterr().err
-
-
-def test_the_folder_is_found_by_the_config_files(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "block.yaml").write_text("experiment: mine # a name\ngrid: {seeds: [0]}\n")
-    (tmp_path / "flow.yaml").write_text('{"experiment": "other", "results": "my results"}')
-    (tmp_path / "home.yaml").write_text("results: ~/far")
-    assert show.folder_of([]) == Path("results/demo")
-    assert show.folder_of([tmp_path / "block.yaml"]) == Path("results/mine")
-    assert show.folder_of([tmp_path / "block.yaml", tmp_path / "flow.yaml"]) == Path("my results/other")
-    assert show.folder_of([tmp_path / "block.yaml", tmp_path / "home.yaml"]) == tmp_path / "far/mine"

@@ -51,6 +51,19 @@ def test_a_sampled_dataset_has_the_updates_of_its_sample(results):
     assert Durations(results).of(KIND, "films", epochs=3) == pytest.approx(4 + 3 * 30)
 
 
+def test_a_run_of_a_size_has_the_updates_of_its_texts(results):
+    write_run(results, 0, "other")
+    assert Durations(results).of(KIND, "books", epochs=3, size=20) == pytest.approx(4 + 3 * 3 * 3)
+    assert Durations(results).of(KIND, "unprepared", epochs=3, size=20) == pytest.approx(4 + 3 * 3 * 3)
+
+
+def test_runs_of_the_machine_that_trains_count(results):
+    there = {**HERE, "machine": "quantum"}
+    write_run(results, 0, hardware=there)
+    assert Durations(results).of(KIND, "books", epochs=1) is None
+    assert Durations(results, there).of(KIND, "books", epochs=1) == pytest.approx(34)
+
+
 def test_the_newest_runs_count(results):
     for seed in range(20):
         write_run(results, seed, total=34.0 if seed >= 15 else 1000.0)
