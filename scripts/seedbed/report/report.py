@@ -31,6 +31,7 @@ from seedbed.report.opening import opening
 from seedbed.report.parts import figures, heading, heading_text
 from seedbed.report.sources import Sources
 from seedbed.report.summary import question
+from seedbed.report.texts import Texts, read_texts
 
 WORDS = Words("report/report")
 
@@ -62,7 +63,7 @@ def write_report(
         sources,
         {Path(file).parent.name: read_json(file) for file in models},
         {(Path(file).parent.name, _framework(file)): _read(file) for file in architectures},
-        sections_predictions.read_hard_texts(experiment.tables["never_right"], texts),
+        read_texts(sections_predictions.hard_examples(experiment), texts),
         config,
         sections_methods.read_answers(experiment, sources, texts)
         if "answers" in experiment.task.sections
@@ -97,7 +98,7 @@ def report_blocks(
     sources: Sources,
     models: Mapping[str, Mapping[str, Any]],
     architectures: Mapping[tuple[str, str], str],
-    texts: sections_predictions.Texts,
+    texts: Texts,
     config: Mapping[str, Any],
     answers: sections_methods.Answers | None = None,
 ) -> list[Block]:

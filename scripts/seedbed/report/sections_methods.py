@@ -38,8 +38,8 @@ from seedbed.report.parts import (
     place_text,
 )
 from seedbed.report.sections_accuracy import answer_rows, chosen_recipe, headline_rows
-from seedbed.report.sections_predictions import shorten
 from seedbed.report.sources import Sources
+from seedbed.report.texts import one_line, shorten
 
 WORDS = Words("report/methods")
 
@@ -323,7 +323,7 @@ def _answer_tables(place: tuple[str, str], rows: Sequence[Row], number: int) -> 
 
 def text_cell(text: str, length: int) -> Cell:
     """A text of the data on one line, shown as it is and cut after so many characters; copied whole."""
-    whole = " ".join(text.split())
+    whole = one_line(text)
     return Cell(literal(shorten(whole, length)) if whole else cell_word("no_text"), whole)
 
 

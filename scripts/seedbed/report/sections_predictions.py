@@ -1,16 +1,13 @@
 """Sections of summary and report: what the seed changes, hard examples, variance, calibration."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from seedbed.analysis.experiment import Experiment
-from seedbed.core.files import read_jsonl
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, recipe_text, unit_of, with_unit
-from seedbed.data.texts import parts
-from seedbed.report.documents.blocks import Block, Bullets, Cell, Details, Paragraph, Table
+from seedbed.report.documents.blocks import Block, Bullets, Details, Paragraph, Table
 from seedbed.report.parts import (
     MAX_LISTED,
     capped,
@@ -25,15 +22,12 @@ from seedbed.report.parts import (
     with_places,
 )
 from seedbed.report.sources import Sources
+from seedbed.report.texts import Texts, example_cell, one_line
 
 WORDS = Words("report/predictions")
 
-TEXT_LENGTH = 240  # characters of a test example that are shown
-BETWEEN = " ‖ "  # the texts of a pair
 MAX_OPEN = 4  # texts of a dataset that stand open; the others are folded away
 NAMES = ("framework", "init", "recipe")
-
-Texts = Mapping[tuple[str, str], Sequence[str]]
 
 
 def _names(experiment: Experiment, row: Row) -> list[str]:
@@ -68,6 +62,15 @@ def churn_section(experiment: Experiment) -> list[Block]:
     ]
 
 
+def hard_examples(experiment: Experiment) -> set[tuple[str, str]]:
+    """(dataset, example) of those that `never_right_section` shows."""
+    return {
+        (dataset, row["example"])
+        for (dataset,), rows in grouped(experiment.tables["never_right"], "dataset").items()
+        for row in rows[:MAX_LISTED]
+    }
+
+
 def never_right_section(experiment: Experiment, texts: Texts) -> list[Block]:
     """The examples that no run gets right.
 
@@ -96,14 +99,14 @@ def never_right_section(experiment: Experiment, texts: Texts) -> list[Block]:
 def _hard_examples(dataset: str, rows: Sequence[Row], texts: Texts, number: int) -> list[Block]:
     """Examples with their texts; those of one text and label share a line."""
     shown = [
-        {**row, "text": tuple(map(_one_line, texts[dataset, row["example"]]))} for row in rows[:MAX_LISTED]
+        {**row, "text": tuple(map(one_line, texts[dataset, row["example"]]))} for row in rows[:MAX_LISTED]
     ]
     body = [
         (
             literal(", ".join(row["example"] for row in alike)),
             literal(label),
             literal(", ".join(dict.fromkeys(row["most_common_prediction"] for row in alike))),
-            _text_cell(text),
+            example_cell(text),
         )
         for (text, label), alike in grouped(shown, "text", "label").items()
     ]
@@ -116,40 +119,6 @@ def _hard_examples(dataset: str, rows: Sequence[Row], texts: Texts, number: int)
         return [table]
     more = Table(f"never_right_{number}_more", columns, body[MAX_OPEN:], caption, spare=spare)
     return [table, Details(WORDS.say("more_texts", len(body) - MAX_OPEN), [more])]
-
-
-def _text_cell(texts: Sequence[str]) -> Cell:
-    """A text, or both texts of a pair, with as many letters together."""
-    shown = [literal(shorten(text, TEXT_LENGTH // len(texts))) for text in texts]
-    return Cell(BETWEEN.join(shown), BETWEEN.join(texts))
-
-
-def read_hard_texts(
-    never_right: Sequence[Row], files: Sequence[str | Path]
-) -> dict[tuple[str, str], Sequence[str]]:
-    """The texts of the test examples that are shown because no run gets them right."""
-    paths = {Path(file).parent.name: file for file in files}
-    texts: dict[tuple[str, str], Sequence[str]] = {}
-    for (dataset,), rows in grouped(never_right, "dataset").items():
-        wanted = {row["example"] for row in rows[:MAX_LISTED]}
-        for example in read_jsonl(paths[dataset]):
-            if example["id"] in wanted:
-                texts[dataset, example["id"]] = parts(example)
-    return texts
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def shorten(text: str, length: int = TEXT_LENGTH) -> str:
-    """A text on one line of so many characters at most, cut between words where the language has spaces."""
-    text = _one_line(text)
-    if len(text) <= length:
-        return text
-    start = text[: length - 1]  # one for the sign
-    words, _, last = start.rpartition(" ")
-    return f"{words if words and len(last) < length // 2 else start}…"
 
 
 # --- variance -----------------------------------------------------------------------------------------------
