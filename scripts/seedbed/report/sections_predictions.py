@@ -71,12 +71,12 @@ def hard_examples(experiment: Experiment) -> set[tuple[str, str]]:
     }
 
 
-def never_right_section(experiment: Experiment, texts: Texts) -> list[Block]:
+def never_right_section(experiment: Experiment, texts: Texts | None) -> list[Block]:
     """The examples that no run gets right.
 
     Args:
         experiment: its tables.
-        texts: the text of each test example, or both texts of a pair, by (dataset, example).
+        texts: of `hard_examples`; None: texts are left out.
     """
     datasets = grouped(experiment.tables["never_right"], "dataset")
     sound = grouped([run for run in experiment.runs if not run.collapsed], "dataset")
@@ -92,33 +92,42 @@ def never_right_section(experiment: Experiment, texts: Texts) -> list[Block]:
         return blocks
     for number, ((dataset,), rows) in enumerate(list(datasets.items())[:MAX_LISTED], start=1):
         blocks += _hard_examples(dataset, rows, texts, number)
-    blocks.append(Paragraph(WORDS.say("worth_reading")))
+    blocks.append(Paragraph(WORDS.say("worth_reading", texts is None)))
     return blocks
 
 
-def _hard_examples(dataset: str, rows: Sequence[Row], texts: Texts, number: int) -> list[Block]:
-    """Examples with their texts; those of one text and label share a line."""
-    shown = [
-        {**row, "text": tuple(map(one_line, texts[dataset, row["example"]]))} for row in rows[:MAX_LISTED]
-    ]
-    body = [
-        (
-            literal(", ".join(row["example"] for row in alike)),
-            literal(label),
-            literal(", ".join(dict.fromkeys(row["most_common_prediction"] for row in alike))),
-            example_cell(text),
-        )
-        for (text, label), alike in grouped(shown, "text", "label").items()
-    ]
+def _hard_examples(dataset: str, rows: Sequence[Row], texts: Texts | None, number: int) -> list[Block]:
+    """Examples with their texts; those of one text and label share a line. Without texts each has its own."""
+    shown = [{**row, "text": _lines(row, texts)} for row in rows[:MAX_LISTED]]
+    columns = headers("never_right", "example", "label", "prediction")
+    if texts is None:
+        body = [_hard_cells([row]) for row in shown]
+    else:
+        columns += headers("never_right", "text")
+        alike = grouped(shown, "text", "label")
+        body = [[*_hard_cells(same), example_cell(text)] for (text, _), same in alike.items()]
     pairs = any(len(row["text"]) > 1 for row in shown)
     caption = WORDS.say("hard_caption", dataset, MAX_LISTED, len(rows), pairs)
-    columns = headers("never_right", "example", "label", "prediction", "text")
-    spare = (0, 2)  # of a narrow screen the text needs all
+    spare = () if texts is None else (0, 2)  # of a narrow screen the text needs all
     table = Table(f"never_right_{number}", columns, body[:MAX_OPEN], caption, spare=spare)
     if len(body) <= MAX_OPEN:
         return [table]
     more = Table(f"never_right_{number}_more", columns, body[MAX_OPEN:], caption, spare=spare)
     return [table, Details(WORDS.say("more_texts", len(body) - MAX_OPEN), [more])]
+
+
+def _lines(row: Row, texts: Texts | None) -> tuple[str, ...]:
+    """The text of an example, or both texts of a pair, each on one line; none where texts are left out."""
+    return () if texts is None else tuple(map(one_line, texts[row["dataset"], row["example"]]))
+
+
+def _hard_cells(alike: Sequence[Row]) -> list[Any]:
+    """Ids, label and predictions of examples with one label."""
+    return [
+        literal(", ".join(row["example"] for row in alike)),
+        literal(alike[0]["label"]),
+        literal(", ".join(dict.fromkeys(row["most_common_prediction"] for row in alike))),
+    ]
 
 
 # --- variance -----------------------------------------------------------------------------------------------

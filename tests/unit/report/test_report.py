@@ -119,6 +119,7 @@ def test_what_everybody_reads_stands_first_and_every_section_in_order(page):
         "The data",
         "Test examples that no run gets right",
         "Every score and difference",
+        "What pretraining bought, text by text",
         "How sure",
         "How training went",
         "The two frameworks",
