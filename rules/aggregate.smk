@@ -19,7 +19,7 @@ rule aggregate:
         bags_of_sizes=PLAN.only("encoder", PLAN.bags_of_sizes()),
         probes_of_sizes=PLAN.probes_of_sizes(),
     output:
-        **{name: table(name) for name in PLAN.size_tables},
+        **{name: table(name) for name in PLAN.size_tables + PLAN.example_tables},
         runs=table("runs"),
         curves=table("curves"),
         summary=table("summary"),

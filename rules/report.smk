@@ -101,6 +101,7 @@ rule write_report:
     """Write the report: one self-contained page."""
     input:
         **rules.write_summary.input,
+        **{name: rules.aggregate.output[name] for name in PLAN.example_tables},
         models=PLAN.per_model("model.json"),
         architectures=PLAN.only(
             "encoder",

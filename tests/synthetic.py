@@ -62,7 +62,8 @@ class Synthetic:
     @property
     def outputs(self) -> dict[str, Path]:
         """Paths of the tables."""
-        names = ("runs", "curves", "summary", "contrasts", *diagnostics.COLUMNS, *self.plan.size_tables)
+        names = ("runs", "curves", "summary", "contrasts", *diagnostics.COLUMNS)
+        names += (*self.plan.size_tables, *self.plan.example_tables)
         return {name: self.experiment / f"{name}.csv" for name in names}
 
     @property

@@ -16,6 +16,7 @@ from seedbed.analysis.baselines import BASELINE_COLUMNS
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS
 from seedbed.analysis.diagnostics import COLUMNS as DIAGNOSTICS
 from seedbed.analysis.differences import Contrast, Difference
+from seedbed.analysis.example_errors import COLUMNS as OF_EXAMPLES
 from seedbed.analysis.label_plan import NEED_COLUMNS, NeedRow
 from seedbed.analysis.label_worth_rows import WORTH_COLUMNS, WorthRow
 from seedbed.analysis.learning_curves import CURVE_COLUMNS, CurveRow
@@ -64,6 +65,7 @@ def tables() -> dict[str, Table]:
         "summary": Table((*SUMMARY_COLUMNS, *SummaryRow.OPTIONAL), (SummaryRow,)),
         "contrasts": Table(CONTRAST_COLUMNS, (Contrast, Difference)),
         **{name: Table(columns, (Contrast, Difference)) for name, columns in DIAGNOSTICS.items()},
+        **{name: Table(columns) for name, columns in OF_EXAMPLES.items()},
         "learning_curves": Table((*CURVE_COLUMNS, *CurveRow.OPTIONAL), (CurveRow,)),
         "label_worth": Table(WORTH_COLUMNS, (WorthRow,)),
         "label_plan": Table(NEED_COLUMNS, (NeedRow,)),

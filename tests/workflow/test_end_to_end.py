@@ -15,7 +15,7 @@ from stock import PRINTED
 
 TABLES = {
     "runs", "curves", "summary", "contrasts", "pairs", "churn", "never_right", "calibration", "confusion",
-    "variance", "expected_validation", "data_audit",
+    "variance", "expected_validation", "example_errors", "example_gains", "data_audit",
 }  # fmt: skip
 FIGURES = {
     "learning_curves", "test_accuracy", "contrasts", "calibration", "confusion", "time_and_memory",

@@ -98,7 +98,7 @@ def tabulate(
     """
     by_cell = grouped(runs, *CELL)
     classes = {key: cell for key, cell in cells.items() if isinstance(cell, CellPredictions)}
-    told = classes | _sets_as_classes(cells)
+    told = with_classes(cells)
     return {
         "pairs": pairs(by_cell, cells, contrasts),
         "churn": [_churn_row(key, cell) for key, cell in told.items()],
@@ -110,13 +110,16 @@ def tabulate(
     }
 
 
-def _sets_as_classes(cells: Cells) -> dict[Key, CellPredictions]:
-    """The cells of sets of labels with each set that occurs in their dataset as a class."""
+def with_classes(cells: Cells) -> dict[Key, CellPredictions]:
+    """The cells of classes, and those of sets of labels with each set of their dataset as a class."""
+    found = {key: cell for key, cell in cells.items() if isinstance(cell, CellPredictions)}
     by_dataset: dict[str, dict[Key, CellLabelSets]] = {}
     for key, cell in cells.items():
         if isinstance(cell, CellLabelSets):
             by_dataset.setdefault(key[0], {})[key] = cell
-    return {key: cell for found in by_dataset.values() for key, cell in as_classes(found).items()}
+    for of_dataset in by_dataset.values():
+        found |= as_classes(of_dataset)
+    return found
 
 
 # --- pairs of runs ------------------------------------------------------------------------------------------

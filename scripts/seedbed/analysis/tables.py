@@ -13,6 +13,7 @@ from seedbed.analysis import (
     bootstrap,
     contrasts,
     diagnostics,
+    example_errors,
     label_worth_rows,
     learning_curves,
     sides,
@@ -75,8 +76,9 @@ def aggregate(
         bag_of_words: .../DATASET/bag_of_words.csv of each dataset; none of generation.
         duplicates: .../DATASET/duplicates.csv of each dataset.
         reporting: `Plan.reporting()`.
-        outputs: paths by table: runs, curves, summary, contrasts and those of `diagnostics.COLUMNS`; where
-            sizes of training are swept learning_curves and label_worth, too.
+        outputs: paths by table: runs, curves, summary, contrasts and those of `diagnostics.COLUMNS`; of
+            classes and sets of labels those of `example_errors.COLUMNS`, too; where sizes of training are
+            swept also learning_curves and label_worth.
         splits: .../DATASET/splits.json of each dataset with a column of clusters.
         subsets: .../DATASET/subsets/seedN/order.csv of each dataset, where sizes of training are swept.
         bags_of_sizes: .../bags_of_words/DATASET of each dataset, likewise; none of generation.
@@ -119,6 +121,8 @@ def aggregate(
     summary = [replace(row, linear_probe=_probed(probes, row, reporting)) for row in summary]
     differences = contrasts.contrast(found.rows, summary, reporting, predicted)
     diagnosed = diagnostics.tabulate(found.rows, found.cells["test"], differences, summary, reporting)
+    as_classes = diagnostics.with_classes(found.cells["test"])
+    of_examples = example_errors.tabulate(found.rows, as_classes, summary, leaks)
     learning = learning_curves.list_curves(summary, reporting)
     worth = label_worth_rows.worth_rows(learning, found.rows, predicted, bags, reporting["statistics"])
     write_runs(outputs["runs"], found.rows, reporting)
@@ -127,6 +131,9 @@ def aggregate(
     write_typed(outputs["contrasts"], CONTRAST_COLUMNS, differences)
     for name, columns in diagnostics.COLUMNS.items():
         write_table(outputs[name], columns, diagnosed[name])
+    for name, columns in example_errors.COLUMNS.items():
+        if name in outputs:
+            write_table(outputs[name], columns, of_examples[name])
     if learning:
         curve_rows = learning_curves.curve_rows(learning)
         write_typed(outputs["learning_curves"], learning_curves.CURVE_COLUMNS, curve_rows)

@@ -30,7 +30,7 @@ from seedbed.core.run_folder import (
 )
 from seedbed.core.splits import SPLITS
 from seedbed.core.states import FOLDER, PATTERN, PRETRAINED, SUFFIX, EncoderOfStates
-from seedbed.core.tasks import CLASSES, TASKS, task_of
+from seedbed.core.tasks import CLASSES, LABEL_SETS, TASKS, task_of
 from seedbed.sources.locations import candidates, local_files, local_path
 
 UNTRACKED = ("training_checkpoints", "gpus", "batches")  # keys that do not change numbers
@@ -430,6 +430,12 @@ class Plan:
     def size_tables(self) -> list[str]:
         """The tables that aggregation makes of sizes of training alone."""
         return ["learning_curves", "label_worth"] if self.sizes else []
+
+    @property
+    def example_tables(self) -> list[str]:
+        """The tables of what runs get right example by example, where right and wrong are told apart."""
+        told_apart = self.task.outputs in (CLASSES, LABEL_SETS)
+        return ["example_errors", "example_gains"] if told_apart else []
 
     @property
     def decision(self) -> list[str]:

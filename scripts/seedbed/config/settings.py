@@ -1022,6 +1022,16 @@ class Figures(Block):
     )
 
 
+class Report(Block):
+    """What report.html shows; no number changes, and only the report is made anew."""
+
+    texts: Switch = key(
+        True,
+        "Show texts of the data: examples with what runs predict, and strings that many texts share. false: "
+        "only their ids.",
+    )
+
+
 class TrainingCheckpoints(Block):
     """The pace of checkpoints from which a killed run is resumed.
 
@@ -1109,6 +1119,7 @@ class Settings(Block):
         "Seeds are those of the grid, then the next integers. null: the seeds of the grid.",
     )
     figures: Figures = Figures()
+    report: Report = Report()
     device: Literal["auto", "cpu", "cuda"] = key("auto", "auto: a GPU if there is one.")
     deterministic: Switch = key(
         False,

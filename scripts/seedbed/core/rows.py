@@ -24,6 +24,7 @@ TEXT_COLUMNS = frozenset(
     {*CELL, "recipe_family", "method", "metric", "test_set", "selection", "ci_method", "family", "contrast"}
     | {"dataset_b", "model_b", "a", "b", "recipe_a", "recipe_b", "equivalence", "device", "split"}
     | {"component", "formula", "example", "label", "prediction", "most_common_prediction"}
+    | {"prediction_pretrained", "prediction_random"}
 )
 
 

@@ -5,6 +5,7 @@ The rest is folded by question. Every sentence with a number is made from the ta
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from seedbed.core.files import read_json, write_text
 from seedbed.core.known import known
 from seedbed.core.recipes import without_size
 from seedbed.core.wording import Words
+from seedbed.data.audit import without_texts
 from seedbed.report import (
     glossary,
     provenance,
     sections_accuracy,
     sections_contrasts,
     sections_data,
+    sections_examples,
     sections_methods,
     sections_models,
     sections_predictions,
@@ -31,6 +34,7 @@ from seedbed.report.opening import opening
 from seedbed.report.parts import figures, heading, heading_text
 from seedbed.report.sources import Sources
 from seedbed.report.summary import question
+from seedbed.report.texts import Texts, read_texts
 
 WORDS = Words("report/report")
 
@@ -57,16 +61,18 @@ def write_report(
         figures: the SVG of every figure, .../NAME.svg.
         path: the file to write.
     """
+    shows_texts = config["report"]["texts"]
+    shown = sections_predictions.hard_examples(experiment) | sections_examples.shown_examples(experiment)
+    if not shows_texts:
+        sources = replace(sources, audit=without_texts(sources.audit))
     blocks = report_blocks(
         experiment,
         sources,
         {Path(file).parent.name: read_json(file) for file in models},
         {(Path(file).parent.name, _framework(file)): _read(file) for file in architectures},
-        sections_predictions.read_hard_texts(experiment.tables["never_right"], texts),
+        read_texts(shown, texts) if shows_texts else None,
         config,
-        sections_methods.read_answers(experiment, sources, texts)
-        if "answers" in experiment.task.sections
-        else {},
+        sections_methods.read_answers(experiment, sources, texts) if shows_texts else None,
     )
     page = to_page(
         question(experiment),
@@ -97,9 +103,9 @@ def report_blocks(
     sources: Sources,
     models: Mapping[str, Mapping[str, Any]],
     architectures: Mapping[tuple[str, str], str],
-    texts: sections_predictions.Texts,
+    texts: Texts | None,
     config: Mapping[str, Any],
-    answers: sections_methods.Answers | None = None,
+    answers: sections_methods.Answers | None,
 ) -> list[Block]:
     """Everything below the first figure and table: what everybody reads, then sections that a reader opens.
 
@@ -108,16 +114,16 @@ def report_blocks(
         sources: the other files that the report tells of.
         models: content of model.json, by model.
         architectures: as printed, by model and framework.
-        texts: texts of the examples that no run gets right, by dataset and example.
+        texts: of the examples that are shown; None: texts are left out.
         config: the resolved configuration.
-        answers: those that are shown, as `read_answers` gives them.
+        answers: those that are shown, as `read_answers` gives them; None: texts are left out.
     """
     compared, calibrated = (name in experiment.task.sections for name in ("frameworks", "calibration"))
     recipes, left_out = experiment.reporting["recipes"], experiment.reporting["grid"].get("left_out")
     seen = [
         *sections_accuracy.warning_section(experiment),
         *sections_data.data_section(experiment, sources),
-        *sections_methods.answer_section(experiment, answers or {}),
+        *sections_methods.answer_section(experiment, answers),
         *sections_predictions.never_right_section(experiment, texts),
     ]
     folded: dict[str, list[Block]] = {
@@ -128,6 +134,7 @@ def report_blocks(
             *sections_contrasts.difference_section(experiment, sources, full=True),
             *sections_data.leak_section(experiment, sources),
         ],
+        sections_examples.section_name(experiment): sections_examples.example_section(experiment, texts),
         "how_sure": [
             *sections_accuracy.power_section(experiment),
             *sections_contrasts.pair_section(experiment),

@@ -38,8 +38,8 @@ from seedbed.report.parts import (
     place_text,
 )
 from seedbed.report.sections_accuracy import answer_rows, chosen_recipe, headline_rows
-from seedbed.report.sections_predictions import shorten
 from seedbed.report.sources import Sources
+from seedbed.report.texts import one_line, shorten
 
 WORDS = Words("report/methods")
 
@@ -221,13 +221,16 @@ def read_answers(experiment: Experiment, sources: Sources, texts: Sequence[str |
     Of each recipe in the tables only the first seed's run is read.
 
     Args:
-        experiment: of a task whose models write answers.
+        experiment: its tables.
         sources: with the run folders.
         texts: .../DATASET/test.jsonl of every dataset.
 
     Returns:
-        Rows with `example`, `question`, `reference` and `answers`: by name of a method (`answer`, `f1`).
+        Rows with `example`, `question`, `reference` and `answers`: by name of a method (`answer`, `f1`). None
+        of other tasks.
     """
+    if "answers" not in experiment.task.sections:
+        return {}
     paths = {Path(file).parent.name: file for file in texts}
     recipes = experiment.reporting["recipes"]
     folders: dict[Any, Path] = {}
@@ -284,10 +287,17 @@ def choose(told: Mapping[str, Mapping[str, tuple[str, float]]], untrained: Seque
     return [*examples[:FIRST], *rest[:CHANGED]]
 
 
-def answer_section(experiment: Experiment, answers: Answers) -> list[Block]:
-    """Question, reference and the answers of all methods, side by side; left out where none are known."""
-    if not answers:
+def answer_section(experiment: Experiment, answers: Answers | None) -> list[Block]:
+    """Question, reference and the answers of all methods, side by side; of models that write answers.
+
+    Args:
+        experiment: its tables.
+        answers: as `read_answers` gives them; None: texts are left out.
+    """
+    if "answers" not in experiment.task.sections:
         return []
+    if answers is None:
+        return [heading("answers"), Paragraph(WORDS.say("answers_left_out"))]
     untrained = any(row.method == UNTRAINED for row in experiment.summary)
     note = WORDS.say("answers_note", FIRST, CHANGED, untrained)
     blocks: list[Block] = [heading("answers"), Paragraph(note)]
@@ -323,7 +333,7 @@ def _answer_tables(place: tuple[str, str], rows: Sequence[Row], number: int) -> 
 
 def text_cell(text: str, length: int) -> Cell:
     """A text of the data on one line, shown as it is and cut after so many characters; copied whole."""
-    whole = " ".join(text.split())
+    whole = one_line(text)
     return Cell(literal(shorten(whole, length)) if whole else cell_word("no_text"), whole)
 
 

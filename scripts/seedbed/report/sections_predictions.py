@@ -1,16 +1,13 @@
 """Sections of summary and report: what the seed changes, hard examples, variance, calibration."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from seedbed.analysis.experiment import Experiment
-from seedbed.core.files import read_jsonl
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, recipe_text, unit_of, with_unit
-from seedbed.data.texts import parts
-from seedbed.report.documents.blocks import Block, Bullets, Cell, Details, Paragraph, Table
+from seedbed.report.documents.blocks import Block, Bullets, Details, Paragraph, Table
 from seedbed.report.parts import (
     MAX_LISTED,
     capped,
@@ -25,14 +22,11 @@ from seedbed.report.parts import (
     with_places,
 )
 from seedbed.report.sources import Sources
+from seedbed.report.texts import Texts, example_cell, one_line
 
 WORDS = Words("report/predictions")
 
-TEXT_LENGTH = 240  # characters of a test example that are shown
-BETWEEN = " ‖ "  # the texts of a pair
 MAX_OPEN = 4  # texts of a dataset that stand open; the others are folded away
-
-Texts = Mapping[tuple[str, str], Sequence[str]]
 
 
 def _names_header(experiment: Experiment) -> tuple[str, ...]:
@@ -74,12 +68,21 @@ def churn_section(experiment: Experiment) -> list[Block]:
     ]
 
 
-def never_right_section(experiment: Experiment, texts: Texts) -> list[Block]:
+def hard_examples(experiment: Experiment) -> set[tuple[str, str]]:
+    """(dataset, example) of those that `never_right_section` shows."""
+    return {
+        (dataset, row["example"])
+        for (dataset,), rows in grouped(experiment.tables["never_right"], "dataset").items()
+        for row in rows[:MAX_LISTED]
+    }
+
+
+def never_right_section(experiment: Experiment, texts: Texts | None) -> list[Block]:
     """The examples that no run gets right.
 
     Args:
         experiment: its tables.
-        texts: the text of each test example, or both texts of a pair, by (dataset, example).
+        texts: of `hard_examples`; None: texts are left out.
     """
     datasets = grouped(experiment.tables["never_right"], "dataset")
     sound = grouped([run for run in experiment.runs if not run.collapsed], "dataset")
@@ -95,28 +98,23 @@ def never_right_section(experiment: Experiment, texts: Texts) -> list[Block]:
         return blocks
     for number, ((dataset,), rows) in enumerate(list(datasets.items())[:MAX_LISTED], start=1):
         blocks += _hard_examples(dataset, rows, texts, number)
-    blocks.append(Paragraph(WORDS.say("worth_reading")))
+    blocks.append(Paragraph(WORDS.say("worth_reading", texts is None)))
     return blocks
 
 
-def _hard_examples(dataset: str, rows: Sequence[Row], texts: Texts, number: int) -> list[Block]:
-    """Examples with their texts; those of one text and label share a line."""
-    shown = [
-        {**row, "text": tuple(map(_one_line, texts[dataset, row["example"]]))} for row in rows[:MAX_LISTED]
-    ]
-    body = [
-        (
-            literal(", ".join(row["example"] for row in alike)),
-            literal(label),
-            literal(", ".join(dict.fromkeys(row["most_common_prediction"] for row in alike))),
-            _text_cell(text),
-        )
-        for (text, label), alike in grouped(shown, "text", "label").items()
-    ]
+def _hard_examples(dataset: str, rows: Sequence[Row], texts: Texts | None, number: int) -> list[Block]:
+    """Examples with their texts; those of one text and label share a line. Without texts each has its own."""
+    shown = [{**row, "text": _lines(row, texts)} for row in rows[:MAX_LISTED]]
+    columns = headers("never_right", "example", "label", "prediction")
+    if texts is None:
+        body = [_hard_cells([row]) for row in shown]
+    else:
+        columns += headers("never_right", "text")
+        alike = grouped(shown, "text", "label")
+        body = [[*_hard_cells(same), example_cell(text)] for (text, _), same in alike.items()]
     pairs = any(len(row["text"]) > 1 for row in shown)
     caption = WORDS.say("hard_caption", dataset, MAX_LISTED, len(rows), pairs)
-    columns = headers("never_right", "example", "label", "prediction", "text")
-    spare = (0, 2)  # of a narrow screen the text needs all
+    spare = () if texts is None else (0, 2)  # of a narrow screen the text needs all
     table = Table(f"never_right_{number}", columns, body[:MAX_OPEN], caption, spare=spare)
     if len(body) <= MAX_OPEN:
         return [table]
@@ -124,38 +122,18 @@ def _hard_examples(dataset: str, rows: Sequence[Row], texts: Texts, number: int)
     return [table, Details(WORDS.say("more_texts", len(body) - MAX_OPEN), [more])]
 
 
-def _text_cell(texts: Sequence[str]) -> Cell:
-    """A text, or both texts of a pair, with as many letters together."""
-    shown = [literal(shorten(text, TEXT_LENGTH // len(texts))) for text in texts]
-    return Cell(BETWEEN.join(shown), BETWEEN.join(texts))
+def _lines(row: Row, texts: Texts | None) -> tuple[str, ...]:
+    """The text of an example, or both texts of a pair, each on one line; none where texts are left out."""
+    return () if texts is None else tuple(map(one_line, texts[row["dataset"], row["example"]]))
 
 
-def read_hard_texts(
-    never_right: Sequence[Row], files: Sequence[str | Path]
-) -> dict[tuple[str, str], Sequence[str]]:
-    """The texts of the test examples that are shown because no run gets them right."""
-    paths = {Path(file).parent.name: file for file in files}
-    texts: dict[tuple[str, str], Sequence[str]] = {}
-    for (dataset,), rows in grouped(never_right, "dataset").items():
-        wanted = {row["example"] for row in rows[:MAX_LISTED]}
-        for example in read_jsonl(paths[dataset]):
-            if example["id"] in wanted:
-                texts[dataset, example["id"]] = parts(example)
-    return texts
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def shorten(text: str, length: int = TEXT_LENGTH) -> str:
-    """A text on one line of so many characters at most, cut between words where the language has spaces."""
-    text = _one_line(text)
-    if len(text) <= length:
-        return text
-    start = text[: length - 1]  # one for the sign
-    words, _, last = start.rpartition(" ")
-    return f"{words if words and len(last) < length // 2 else start}…"
+def _hard_cells(alike: Sequence[Row]) -> list[Any]:
+    """Ids, label and predictions of examples with one label."""
+    return [
+        literal(", ".join(row["example"] for row in alike)),
+        literal(alike[0]["label"]),
+        literal(", ".join(dict.fromkeys(row["most_common_prediction"] for row in alike))),
+    ]
 
 
 # --- variance -----------------------------------------------------------------------------------------------

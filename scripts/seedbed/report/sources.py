@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from seedbed.analysis.example_errors import COLUMNS as OF_EXAMPLES
 from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.sizes import TABLES as SIZES
 from seedbed.core.commits import git_commit
@@ -61,7 +62,8 @@ def read(
     """Read everything.
 
     Args:
-        inputs: paths by name, as the rules name them: runs, summary, contrasts and all TABLES;
+        inputs: paths by name, as the rules name them: runs, summary, contrasts and all TABLES; where there
+            are any, the tables of sizes of training and of examples;
             run_json of every run; and where the task has them audit (data_audit.csv); parity of every dataset
             and model, .../DATASET/MODEL/parity.json; parameters of every model, .../MODEL/parameters.csv;
             trainable (trainable_parameters.csv).
@@ -81,7 +83,7 @@ def read(
         captions=captions,
         commit=git_commit(Path(__file__).parent),
     )
-    tables = [*TABLES, *(name for name in SIZES if name in inputs)]
+    tables = [*TABLES, *(name for name in (*SIZES, *OF_EXAMPLES) if name in inputs)]
     return Experiment.read(inputs, reporting, tables, sources.adapter_mib), sources
 
 

@@ -291,6 +291,29 @@ def test_sorting_by_another_column_keeps_the_order_of_the_first_within_it(visit)
     assert table(page).locator("[aria-sort]").all_inner_texts() == ["framework"]
 
 
+@pytest.mark.parametrize("width", [1280, 375])
+def test_what_pretraining_bought_is_sorted_text_by_text(browser, small_report, width):
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(small_report)
+    open_details(page)
+    found = page.locator("#surely_wrong_1")
+    texts = found.locator("tbody tr > :last-child")
+    header, button = (found.get_by_role(role, name="sure") for role in ("columnheader", "button"))
+    index = header.evaluate("header => header.cellIndex") + 1
+    made = texts.all_inner_texts()
+    button.focus()
+    for direction in ("ascending", "descending"):
+        page.keyboard.press("Enter")
+        assert header.get_attribute("aria-sort") == direction
+        values = found.locator(f"tbody tr > :nth-child({index})").all_inner_texts()
+        assert values == sorted(values, key=float, reverse=direction == "descending")
+        assert sorted(texts.all_inner_texts()) == sorted(made)
+    page.keyboard.press("Enter")
+    assert texts.all_inner_texts() == made, "as the page was made"
+    assert texts.first.is_visible()
+    page.close()
+
+
 CSV = (
     "framework,init,test accuracy,seeds,note\n"
     "fairseq,pretrained,0.583,3,\n"

@@ -31,6 +31,7 @@ from seedbed.report import (
     sections_predictions,
 )
 from seedbed.report.documents.blocks import Code, Details, Table, cell_text
+from seedbed.report.texts import read_texts, shorten
 
 ROOT = Path(__file__).parents[3]
 SIZES = {"validation": 200, "test": 400}
@@ -118,6 +119,7 @@ def test_what_everybody_reads_stands_first_and_every_section_in_order(page):
         "The data",
         "Test examples that no run gets right",
         "Every score and difference",
+        "What pretraining bought, text by text",
         "How sure",
         "How training went",
         "The two frameworks",
@@ -199,11 +201,12 @@ def test_the_glossary_is_linked_below_the_answer_and_explains_what_the_page_uses
 # --- examples ---
 
 
-def test_hard_examples_are_shortened_and_limited(tmp_path):
+def test_hard_examples_are_limited(made, page, tmp_path):
     path = tmp_path / "reviews" / "test.jsonl"
     write_jsonl(path, [{"id": f"t{k}", "text": "mot " * 200, "label": 0} for k in range(50)])
-    rows = [{"dataset": "reviews", "example": f"t{k}"} for k in range(50)]
-    texts = sections_predictions.read_hard_texts(rows, [path])
+    found = experiment_of(made)
+    found.tables["never_right"][:] = [{"dataset": "reviews", "example": f"t{k}"} for k in range(50)]
+    texts = read_texts(sections_predictions.hard_examples(found), [path])
     assert set(texts) == {("reviews", f"t{k}") for k in range(20)}
     assert all(text == ["mot " * 200] for text in texts.values())
 
@@ -221,7 +224,7 @@ def test_hard_pairs_show_both_texts(made, page, tmp_path):
     ]
     found = experiment_of(made)
     found.tables["never_right"][:] = rows
-    texts = sections_predictions.read_hard_texts(rows, [path])
+    texts = read_texts(sections_predictions.hard_examples(found), [path])
     blocks = sections_predictions.never_right_section(found, texts)
     (table,) = (block for block in blocks if isinstance(block, Table) and block.name == "never_right_1")
     assert "The sign ‖ stands between the two texts." in table.caption
@@ -263,7 +266,7 @@ def test_hard_examples_of_one_text_share_a_line_and_copy_the_whole_text(made, pa
     ],
 )
 def test_texts_are_cut_between_words_where_there_are_any(text, shown):
-    assert sections_predictions.shorten(text, 10) == shown
+    assert shorten(text, 10) == shown
 
 
 # --- the models ---

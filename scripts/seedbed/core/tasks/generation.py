@@ -46,6 +46,7 @@ TASK = Task(
     sections=("answers",),
     files={
         **dict.fromkeys(("churn.csv", "never_right.csv", "calibration.csv", "confusion.csv")),
+        **dict.fromkeys(("example_errors.csv", "example_gains.csv")),
         "report.html": "the same, and answers side by side, as one page that opens offline",
         "runs/": "answers, metrics and description of every run; `tensorboard --logdir` reads it",
     },

@@ -36,6 +36,7 @@ TASK = Task(
     sections=("frameworks",),
     files={
         **dict.fromkeys(("churn.csv", "never_right.csv", "calibration.csv", "confusion.csv", "pairs.csv")),
+        **dict.fromkeys(("example_errors.csv", "example_gains.csv")),
         "tables/": "summary and contrasts with named units, as CSV, Markdown and LaTeX",
     },
     words=Words(
