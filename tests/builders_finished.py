@@ -1,6 +1,7 @@
 """Finished runs in an experiment's folder, with the data and the model that they were trained on."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ CHECKPOINT = {
     "sentencepiece": "sentencepiece.bpe.model",
 }  # fmt: skip
 
+UNLISTED = "▁Ce"
 SPLITS = {"train": 16, "validation": 8, "test": 12}
 ABOUT = {
     "classification": {"labels": ["0", "1"], "names": ["negative", "positive"]},
@@ -22,17 +24,26 @@ ABOUT = {
 }
 
 
-def make_results(folder: Path, task: str = "classification", pairs: bool = False, auto: str = "") -> Path:
-    """The folder of results with the dataset `books` and the model `generated`; `auto`: a kind of encoder."""
+def make_results(
+    folder: Path, task: str = "classification", pairs: bool = False, auto: str = "", unlisted: bool = False
+) -> Path:
+    """The folder of results with the dataset `books` and the model `generated`.
+
+    `auto` is a kind of encoder, instead of a checkpoint of fairseq; with `unlisted`, the dict.txt of the
+    latter lacks the piece UNLISTED of some texts.
+    """
     results = folder / "results"
     model = results / "models" / "generated"
     model.parent.mkdir(parents=True)
     if auto:
         convert_encoder(folder, auto).rename(model)
     else:
-        convert(make_fairseq_checkpoint(folder / "archive", vocab=300, positions=30), CHECKPOINT).rename(
-            model
-        )
+        archive = make_fairseq_checkpoint(folder / "archive", vocab=300, positions=30)
+        if unlisted:
+            path = archive / "dict.txt"
+            words = path.read_text(encoding="utf-8")
+            path.write_text(words.replace(f"{UNLISTED} ", "étranger "), encoding="utf-8")
+        convert(archive, CHECKPOINT).rename(model)
     write_dataset(results / "data" / "books", task, pairs)
     tokenize(results, auto=bool(auto))
     return results
@@ -111,3 +122,30 @@ def trainer_of(framework: str) -> Any:
     from seedbed.training.transformers import classifier
 
     return classifier
+
+
+def write_tables(results: Path) -> None:
+    """The tables of the experiment `small` that a model card reads, with made-up means of its cells."""
+    from seedbed.analysis.table_rows import SummaryRow, write_summary
+    from seedbed.core import files
+    from seedbed.core.run_folder import RunFolder
+    from seedbed.data.audit import COLUMNS
+
+    rows: dict[str, SummaryRow] = {}
+    runs = sorted((results / "small" / "runs").glob("*/*/*/*/*/*/run.json"))
+    for path in runs:
+        place, test = RunFolder.from_path(path.parent), files.read_json(path)["test"]
+        cell = {name: getattr(place, name) for name in ("dataset", "model", "framework", "init", "recipe")}
+        row = SummaryRow(
+            **cell, recipe_family="demo", method="full", metric=next(iter(test)), n_seeds=len(runs),
+            mean=0.71, ci_method="Student t over seeds, 0.95", both_low=0.64, both_high=0.78,
+            majority_share=0.5, bag_of_words=0.66, ece=0.1,
+        )  # fmt: skip
+        rows[str(path.parents[1])] = row
+        rows[f"{path.parents[1]} without leaks"] = replace(row, test_set="without leaks", mean=0.7)
+    write_summary(results / "small/summary.csv", list(rows.values()))
+    sizes = [
+        {"dataset": "books", "split": split, "check": "examples", "count": size}
+        for split, size in SPLITS.items()
+    ]
+    files.write_rows(results / "small/data_audit.csv", COLUMNS, sizes)

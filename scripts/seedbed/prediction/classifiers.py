@@ -1,5 +1,6 @@
 """A finished run as a classifier of texts: a model of Transformers with the weights of either framework."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -174,10 +175,16 @@ def check_predictions(
 # --- models -------------------------------------------------------------------------------------------------
 
 
-def load(run: FinishedRun, weights: Weights) -> tuple[Any, Any]:
-    """The model of a run with its weights on the CPU, and the same without an adapter's wrapper."""
+def be_quiet() -> None:
+    """Limit messages of Transformers, and of bitsandbytes, which peft imports, to what users should know."""
     transformers.logging.set_verbosity_warning()
     transformers.logging.disable_progress_bar()
+    logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
+
+
+def load(run: FinishedRun, weights: Weights) -> tuple[Any, Any]:
+    """The model of a run with its weights on the CPU, and the same without an adapter's wrapper."""
+    be_quiet()
     stored = load_file(weights.file)
     if run.place.framework == "fairseq":
         model = _of_fairseq(run, stored)

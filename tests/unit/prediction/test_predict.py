@@ -40,12 +40,9 @@ def predict(*arguments, code=0):
     assert main(["predict", "--threads", "1", *map(str, arguments)]) == code
 
 
-def test_rows(run):
+def predictions_of(run):
     with open(run / "predictions.csv", encoding="utf-8", newline="") as stream:
         return [row for row in csv.DictReader(stream) if row["split"] == "test"]
-
-
-test_rows.__test__ = False
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +65,7 @@ def test_the_test_set_is_predicted_as_by_the_run(tmp_path, kind):
     run = finish(results, **trained)
     out = tmp_path / "out.csv"
     predict("--run", run, write_texts(results, tmp_path / "new.csv"), out)
-    found, expected = files.read_rows(out), test_rows(run)
+    found, expected = files.read_rows(out), predictions_of(run)
     assert len(found) == len(expected) == 12
     for row, of_run in zip(found, expected, strict=True):
         numbers = [name for name in of_run if name.startswith("probability_")]
@@ -91,7 +88,7 @@ def test_a_cell_gives_the_means_of_its_seeds_and_how_many_agree(results, tmp_pat
     texts = write_texts(results, tmp_path / "new.csv")
     out = tmp_path / "out.jsonl"
     predict("--cell", run_of(results).parent, texts, out)
-    seeds = [test_rows(run_of(results, seed=seed)) for seed in (3, 4)]
+    seeds = [predictions_of(run_of(results, seed=seed)) for seed in (3, 4)]
     for row, *of_seeds in zip(files.read_jsonl(out), *seeds, strict=True):
         mean = sum(float(one["probability_positive"]) for one in of_seeds) / 2
         assert row["probability_positive"] == pytest.approx(mean, abs=1e-8)
