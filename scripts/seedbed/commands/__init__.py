@@ -12,6 +12,7 @@ Exit codes: 0; 1 for input that is refused, with `ERROR: ...` on standard error;
 import argparse
 import contextlib
 import importlib
+import importlib.util
 import os
 import pkgutil
 import shutil
@@ -80,7 +81,27 @@ def add_hardware(parser: argparse.ArgumentParser) -> None:
     """Add the options of a command that computes with a model."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="(auto)")
-    parser.add_argument("--threads", type=int, default=cores, help="of the CPU (all cores)")
+    parser.add_argument("--threads", type=_positive, default=cores, help="of the CPU (all cores)")
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
+
+
+def check_training_stack() -> None:
+    """Refuse a command that computes with models where the packages for it are not installed.
+
+    Raises:
+        SeedbedError: PyTorch is missing.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise SeedbedError(
+            "this command computes with a model, and PyTorch is not installed",
+            where=sys.executable,
+            hint="run it with make, in the environment of make install",
+        )
 
 
 def check_new(output: Path, endings: Sequence[str] = ()) -> None:

@@ -35,6 +35,7 @@ def run(options: argparse.Namespace) -> None:
     from seedbed.prediction import finished_runs
     from seedbed.report import model_card
 
+    commands.check_training_stack()
     commands.check_new(options.output)
     finished = finished_runs.read(options.run)
     card = model_card.read(finished, options.output.name)

@@ -53,6 +53,7 @@ def run(options: argparse.Namespace) -> None:
     from seedbed.data import new_texts
     from seedbed.prediction import finished_runs
 
+    commands.check_training_stack()
     commands.check_new(options.output, ENDINGS)
     runs = finished_runs.of_cell(options.cell) if options.cell else [finished_runs.read(options.run)]
     pair = options.pair if runs[0].takes_pairs else None

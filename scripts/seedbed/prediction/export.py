@@ -19,6 +19,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from seedbed.core import files
 from seedbed.core.errors import SeedbedError
+from seedbed.core.interruption import unwinding
 from seedbed.core.tasks import VALUES
 from seedbed.data.texts import parts
 from seedbed.models.auto_classifiers import in_head
@@ -66,23 +67,23 @@ def export(run: FinishedRun, weights: Weights, output: Path, card: Callable[[Exp
     """
     classifiers.be_quiet()
     part = output.with_name(f".{output.name}.{uuid.uuid4().hex}.part")
-    part.mkdir(parents=True)
-    try:
-        longest = token_ids.longest(run.job.model, run.job.settings)
-        _write_tokenizer(run, part, longest)
-        _write_model(run, weights, part)
-        exported = check(run, weights, part)
-        files.write_text(part / "README.md", card(exported))
-        os.rename(part, output)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
+    with unwinding():
+        try:
+            part.mkdir(parents=True)
+            _write_tokenizer(run, part)
+            _write_model(run, weights, part)
+            exported = check(run, weights, part)
+            files.write_text(part / "README.md", card(exported))
+            os.rename(part, output)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
     return exported
 
 
-def _write_tokenizer(run: FinishedRun, folder: Path, longest: int | None) -> None:
+def _write_tokenizer(run: FinishedRun, folder: Path) -> None:
     """The model's tokenizer, which cuts texts as the run does where it is asked to truncate."""
-    published = run.model / "huggingface"
+    published, longest = run.model / "huggingface", token_ids.longest(run.job.model, run.job.settings)
     shutil.copyfile(published / "tokenizer.json", folder / "tokenizer.json")
     config = files.read_json(published / "tokenizer_config.json")
     files.write_json(

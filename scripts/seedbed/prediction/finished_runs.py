@@ -17,6 +17,11 @@ from seedbed.core.tasks import ANSWERS, TASKS, Task
 from seedbed.data.texts import are_pairs
 from seedbed.running.jobs import PACE, Job, job_of_run
 
+# of run.json: what the run is trained again from, and its model is built from
+NEEDED = (
+    "task", "run", "settings", "evaluation", "inputs", "label_names", "device", "deterministic",
+    "cuda_graphs", "hardware", "versions", "seconds",
+)  # fmt: skip
 AGAIN = "retrained"  # folder below results/EXPERIMENT of runs that were trained again for their weights
 
 
@@ -128,6 +133,13 @@ def read(path: Path) -> FinishedRun:
         )
     checksums.compare([path / "run.json", path / "predictions.csv"])
     record = files.read_json(path / "run.json")
+    if lacking := [key for key in NEEDED if key not in record]:
+        raise SeedbedError(
+            "the run was made by an earlier version, which recorded too little to load it",
+            where=str(path / "run.json"),
+            found=f"no {', '.join(lacking)}",
+            hint="run the experiment again with this version",
+        )
     if TASKS[record["task"]].outputs == ANSWERS:
         raise SeedbedError(
             "the run writes answers; only runs that predict labels or numbers are supported",

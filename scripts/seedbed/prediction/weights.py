@@ -74,10 +74,22 @@ def _file(run: FinishedRun, folder: Path) -> Path:
 
 
 def _is_same(run: FinishedRun, made: Path) -> bool:
-    """Whether the run was trained again before, with all of its inputs as they are now."""
-    if not _file(run, made).is_file():
+    """Whether the run was trained again before, on what the run was trained on.
+
+    Raises:
+        SeedbedError: its files were changed since.
+    """
+    kept = _file(run, made)
+    if not kept.is_file():
         return False
-    checksums.compare([made])
+    names = ["run.json", "predictions.csv", kept.relative_to(made).as_posix()]
+    if changed := checksums.changed(made, names):
+        raise SeedbedError(
+            "the files of the run that was trained again were changed or damaged",
+            where=str(made),
+            found=", ".join(changed),
+            hint=f"remove {run.again.experiment}, and start again: the run is trained anew",
+        )
     return files.read_json(made / "run.json")["inputs"] == run.record["inputs"]
 
 

@@ -19,14 +19,16 @@ from seedbed.core.naming import UNK
 PROGRAM = """
 import json, sys
 from transformers import pipeline
-classify = pipeline("text-classification", sys.argv[1], truncation=True)
+texts = json.load(sys.stdin)
+for folder in sys.argv[1:]:
+    classify = pipeline("text-classification", folder, truncation=True)
+    print(json.dumps(classify(texts, top_k=None)))
 assert not any(name.partition(".")[0] == "seedbed" for name in sys.modules)
 try:
     import seedbed
     sys.exit("seedbed can be imported")
 except ImportError:
     pass
-print(json.dumps(classify(json.load(sys.stdin), top_k=None)))
 """
 
 
@@ -49,12 +51,15 @@ def texts_of(results):
     return [row["text"] for row in rows]
 
 
-@pytest.mark.parametrize("framework", ["transformers", "fairseq"])
-def test_a_process_without_seedbed_predicts_as_the_run_did(tmp_path, framework):
-    results, run = finished(tmp_path, framework=framework)
-    export(run, tmp_path / "exported")
+def test_a_process_without_seedbed_predicts_as_runs_of_both_frameworks_did(tmp_path):
+    results, run = finished(tmp_path)
+    runs = [run, finish(results, "fairseq")]
+    write_tables(results)
+    folders = [str(tmp_path / f"exported{number}") for number in range(2)]
+    for one, folder in zip(runs, folders, strict=True):
+        export(one, folder)
     done = subprocess.run(
-        [sys.executable, "-I", "-c", PROGRAM, str(tmp_path / "exported")],
+        [sys.executable, "-I", "-c", PROGRAM, *folders],
         input=json.dumps(texts_of(results)),
         env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
         cwd=tmp_path,
@@ -62,10 +67,11 @@ def test_a_process_without_seedbed_predicts_as_the_run_did(tmp_path, framework):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    for found, row in zip(json.loads(done.stdout), predictions_of(run), strict=True):
-        assert found[0]["label"] == row["prediction"]
-        for one in found:
-            assert one["score"] == pytest.approx(float(row[f"probability_{one['label']}"]), abs=1e-5)
+    for one, line in zip(runs, done.stdout.splitlines(), strict=True):
+        for found, row in zip(json.loads(line), predictions_of(one), strict=True):
+            assert found[0]["label"] == row["prediction"]
+            scores = {f"probability_{each['label']}": each["score"] for each in found}
+            assert scores == pytest.approx({name: float(row[name]) for name in scores}, abs=1e-5)
 
 
 @pytest.mark.parametrize(

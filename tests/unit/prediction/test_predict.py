@@ -98,7 +98,7 @@ def test_a_cell_gives_the_means_of_its_seeds_and_how_many_agree(results, tmp_pat
         assert isinstance(row["cut"], bool)
 
 
-@pytest.mark.parametrize("framework", ["transformers", "fairseq"])
+@pytest.mark.parametrize("framework", ["transformers", pytest.param("fairseq", marks=pytest.mark.slow)])
 def test_a_run_without_weights_is_trained_again_and_kept(tmp_path, capsys, framework):
     results = make_results(tmp_path)
     run = finish(results, framework, keep_model=False)
@@ -112,6 +112,13 @@ def test_a_run_without_weights_is_trained_again_and_kept(tmp_path, capsys, frame
     predict("--run", run, texts, tmp_path / "second.csv")
     assert capsys.readouterr().err == ""
     assert (tmp_path / "first.csv").read_bytes() == (tmp_path / "second.csv").read_bytes()
+    files.write_text(again / "predictions.csv", (run / "predictions.csv").read_text().replace("0.", "0.1"))
+    told = refused(capsys, "--run", run, texts, tmp_path / "third.csv")
+    assert "changed or damaged" in told
+    shutil.rmtree(again / ".sha256")
+    told = refused(capsys, "--run", run, texts, tmp_path / "third.csv")
+    assert "trained again, the run predicts something else" in told
+    assert "on the same device, with the same versions" in told
 
 
 def test_standard_input_and_the_lines_of_the_texts(results, tmp_path, monkeypatch):
@@ -155,12 +162,17 @@ def test_nothing_is_overwritten(results, tmp_path, capsys):
     assert ".csv or .jsonl" in refused(capsys, "--run", run_of(results), texts, tmp_path / "out.xlsx")
 
 
-def test_a_run_that_writes_answers_is_refused(spoiled, tmp_path, capsys):
+def test_a_run_that_writes_answers_or_is_too_old_is_refused(spoiled, tmp_path, capsys):
     run = run_of(spoiled)
     shutil.rmtree(run / ".sha256")
     record = files.read_json(run / "run.json")
     files.write_json(run / "run.json", record | {"task": "generation"})
-    assert "writes answers" in refused(capsys, "--run", run, tmp_path / "new.csv", tmp_path / "out.csv")
+    told = refused(capsys, "--run", run, tmp_path / "new.csv", tmp_path / "out.csv")
+    assert "writes answers" in told
+    files.write_json(run / "run.json", {"task": "classification"})
+    assert "made by an earlier version" in refused(
+        capsys, "--run", run, tmp_path / "new.csv", tmp_path / "out.csv"
+    )
 
 
 def test_weights_that_are_not_the_runs_are_refused(spoiled, tmp_path, capsys):
