@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seedbed import commands
+from seedbed.core.words import count
 
 if TYPE_CHECKING:
     from seedbed.prediction.classifiers import Predicted
@@ -65,7 +66,7 @@ def run(options: argparse.Namespace) -> None:
     rows = answers.rows(runs[0], examples, predicted)
     answers.write(options.output, answers.columns(runs[0], len(runs)), rows)
     cut = sum(map(bool, predicted[0].cut))
-    print(f"{options.output}: {len(examples):,} texts, {cut:,} of them cut")
+    print(f"{options.output}: {count(len(examples), 'text')}, {cut:,} of them cut")
     print(f"Largest difference of a test prediction from predictions.csv: {difference:.1g}")
 
 
