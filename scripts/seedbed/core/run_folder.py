@@ -3,6 +3,7 @@
     results/EXPERIMENT/runs/DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED    the finished run
     results/EXPERIMENT/work/DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED    its work folder, unknown to Snakemake
     results/EXPERIMENT/work/batches/DATASET/MODEL/FRAMEWORK/NUMBER.json the results of a batch of runs
+    results/EXPERIMENT/retrained                                        runs trained again for their weights
     results/EXPERIMENT/logs/RULE/DATASET/MODEL/INIT/RECIPE/SEED.log     the log of a run's job
     results/EXPERIMENT/bags_of_words/DATASET                            the bags of words of each size
     results/EXPERIMENT/linear_probes/DATASET/MODEL/STATES               the linear probes of each size
@@ -11,7 +12,7 @@ The rules write the same layout with wildcards (rules/common.smk, rules/finetune
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,11 @@ class RunFolder:
     def work(self) -> Path:
         """The folder of the unfinished run, on the file system of `target`."""
         return self.experiment / "work" / self.name
+
+    @property
+    def again(self) -> "RunFolder":
+        """The folders of the same run trained again for its weights, which no rule knows."""
+        return replace(self, experiment=self.experiment / "retrained")
 
     def log(self, rule: str) -> Path:
         """The log of the run's job."""

@@ -22,7 +22,6 @@ NEEDED = (
     "task", "run", "settings", "evaluation", "inputs", "label_names", "device", "deterministic",
     "cuda_graphs", "hardware", "versions", "seconds",
 )  # fmt: skip
-AGAIN = "retrained"  # folder below results/EXPERIMENT of runs that were trained again for their weights
 
 
 @dataclass(frozen=True)
@@ -76,16 +75,12 @@ class FinishedRun:
         return are_pairs(self.test)
 
     @functools.cached_property
-    def again(self) -> RunFolder:
-        """The folders of the same run trained again, which no rule knows."""
-        return replace(self.place, experiment=self.place.experiment / AGAIN)
-
-    @functools.cached_property
     def job(self) -> Job:
         """The job that trains the run again, and keeps its model."""
         threads = self.record["hardware"]["threads"]
         job = job_of_run(_params(self.record), self.place.experiment, threads, PACE)
-        return replace(job, target=self.again.target, work=self.again.work)
+        again = self.place.again
+        return replace(job, target=again.target, work=again.work)
 
     def check_inputs(self, all_of_them: bool) -> None:
         """Check that what the run was trained on is still there and unchanged.

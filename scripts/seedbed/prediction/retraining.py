@@ -24,7 +24,7 @@ def main(folder: str) -> int:
         with explaining_system_errors():
             train([job], job.trainer.module, {})
     except (SeedbedError, Interrupted) as error:
-        print(error, file=sys.stderr)
+        logging.getLogger("seedbed").error("%s", error)
         return 1
     return 0
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from seedbed.core import checksums, files
 from seedbed.core.errors import SeedbedError
+from seedbed.core.script import last_error
 from seedbed.core.tasks import VALUES
 from seedbed.prediction.finished_runs import FinishedRun
 
@@ -59,8 +60,9 @@ def find(run: FinishedRun, tell: Callable[[str], None]) -> Weights:
         run.check_inputs(all_of_them=False)
         checksums.compare([kept])
         return Weights(kept, run.folder)
-    made = run.again.target
+    made = run.place.again.target
     if not _is_same(run, made):
+        _check_device(run)
         run.check_inputs(all_of_them=True)
         seconds = run.record["seconds"]["total"]
         tell(f"{run.place.name} has no weights: it is trained again, which took {seconds:.0f} s")
@@ -88,27 +90,44 @@ def _is_same(run: FinishedRun, made: Path) -> bool:
             "the files of the run that was trained again were changed or damaged",
             where=str(made),
             found=", ".join(changed),
-            hint=f"remove {run.again.experiment}, and start again: the run is trained anew",
+            hint=f"remove {run.place.again.experiment}, and start again: the run is trained anew",
         )
     return files.read_json(made / "run.json")["inputs"] == run.record["inputs"]
+
+
+def _check_device(run: FinishedRun) -> None:
+    """Refuse to train a run of a GPU on a CPU, where its predictions would differ.
+
+    Raises:
+        SeedbedError: the run was trained on a GPU, and there is none.
+    """
+    import torch
+
+    if run.job.run["device"] == "cuda" and not torch.cuda.is_available():
+        raise SeedbedError(
+            "the run has no weights, and only a GPU would make the same again",
+            where=str(run.folder),
+            found=f"a run on {run.record['device']}; PyTorch finds no GPU here",
+            hint="predict once on a host with such a GPU, and copy the experiment from there; or set "
+            "keep_model: true for the experiment and run it again",
+        )
 
 
 def _train_again(run: FinishedRun) -> None:
     """Train the run in another process, where nothing else was imported or set."""
     command = [sys.executable, "-m", "seedbed.prediction.retraining", str(run.folder)]
     paths = os.pathsep.join(filter(None, [str(LIBRARY), os.environ.get("PYTHONPATH")]))
-    path = run.again.log("retrain")
+    path = run.place.again.log("retrain")
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", encoding="utf-8") as stream:
         done = subprocess.run(
             command, env=os.environ | {"PYTHONPATH": paths}, stdout=stream, stderr=subprocess.STDOUT
         )
     if done.returncode:
-        last = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
         raise SeedbedError(
             "the run could not be trained again",
             where=str(run.folder),
-            found="".join(last),
+            found=(last_error(path) or f"exit code {done.returncode}").partition("\n")[0],
             hint=f"see {path}; started again, it goes on from its newest checkpoint",
         )
 

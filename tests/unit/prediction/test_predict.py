@@ -7,12 +7,12 @@ import shutil
 import sys
 
 import pytest
+import torch
 from builders_finished import finish, make_results
 
 from seedbed.commands import main
 from seedbed.core import files
 from seedbed.core.run_folder import RunFolder
-from seedbed.prediction import finished_runs
 
 # by name: what is made, and how runs are trained on it
 KINDS = {
@@ -106,7 +106,7 @@ def test_a_run_without_weights_is_trained_again_and_kept(tmp_path, capsys, frame
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     predict("--run", run, texts, tmp_path / "first.csv")
     assert "is trained again" in capsys.readouterr().err
-    again = finished_runs.read(run).again.target
+    again = RunFolder.from_path(run).again.target
     assert (again / "predictions.csv").read_bytes() == (run / "predictions.csv").read_bytes()
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
     predict("--run", run, texts, tmp_path / "second.csv")
@@ -200,6 +200,30 @@ def test_another_model_or_missing_data_are_refused(spoiled, tmp_path, capsys):
     assert "snakemake --cores 1" in told
 
 
+def test_a_run_of_a_gpu_without_weights_needs_one(spoiled, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    texts, run = write_texts(spoiled, tmp_path / "new.csv"), run_of(spoiled)
+    record = files.read_json(run / "run.json") | {"device": "cuda: NVIDIA H200"}
+    shutil.rmtree(run / ".sha256")
+    files.write_json(run / "run.json", record)
+    predict("--run", run, texts, tmp_path / "out.csv")  # its weights were kept
+    capsys.readouterr()
+    shutil.rmtree(run / "model")
+    told = refused(capsys, "--run", run, texts, tmp_path / "other.csv")
+    assert "only a GPU would make the same again" in told
+    assert "NVIDIA H200" in told
+
+
+def test_a_fault_of_the_training_is_told_with_its_log(spoiled, tmp_path, capsys):
+    texts, run = write_texts(spoiled, tmp_path / "new.csv"), run_of(spoiled)
+    shutil.rmtree(run / "model")
+    (spoiled / "small/retrained").mkdir()
+    (spoiled / "small/retrained/work").write_text("a file in the way")
+    told = refused(capsys, "--run", run, texts, tmp_path / "out.csv")
+    assert "could not be trained again" in told
+    assert "seed3.log" in told
+
+
 def test_training_again_on_other_texts_is_refused(spoiled, tmp_path, capsys):
     texts, run = write_texts(spoiled, tmp_path / "new.csv"), run_of(spoiled)
     shutil.rmtree(run / "model")
@@ -209,4 +233,4 @@ def test_training_again_on_other_texts_is_refused(spoiled, tmp_path, capsys):
     )
     told = refused(capsys, "--run", run, texts, tmp_path / "out.csv")
     assert "tokens/train" in told
-    assert not RunFolder.from_path(run).experiment.joinpath("retrained").exists()
+    assert not RunFolder.from_path(run).again.experiment.exists()
