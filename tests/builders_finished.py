@@ -1,5 +1,6 @@
 """Finished runs in an experiment's folder, with the data and the model that they were trained on."""
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -109,19 +110,21 @@ def finish(results: Path, framework: str = "transformers", seeds: Sequence[int] 
         params = make_run(framework, dataset="books", model="generated", **chosen)
         params |= {"init_seed": seed, "data_seed": seed}
         jobs.append(job_of_run(params, results / "small", 1, PACE))
-        trainer_of(framework).train(jobs[-1:])
+        if jobs[-1].states and not jobs[-1].states.exists():
+            encode(jobs[-1])
+    trainer = importlib.import_module(jobs[0].trainer.module)
+    for group in [jobs] if jobs[0].trainer.together else [[job] for job in jobs]:
+        trainer.train(group)
     return jobs[0].target
 
 
-def trainer_of(framework: str) -> Any:
-    """The module that trains a framework's classifiers."""
-    if framework == "fairseq":
-        from seedbed.training.fairseq import trainer
+def encode(job: Any) -> None:
+    """The states that the head of a run is trained on."""
+    from seedbed.core.states import EncoderOfStates
+    from seedbed.training.states import write_states
 
-        return trainer
-    from seedbed.training.transformers import classifier
-
-    return classifier
+    encoder, weights = EncoderOfStates.named(job.run["states"]), job.model.parent / "huggingface"
+    write_states(encoder, weights, job.tokens, job.model, job.labels, job.states)
 
 
 def write_tables(results: Path) -> None:
