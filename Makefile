@@ -22,7 +22,7 @@ export TRANSFORMERS_OFFLINE := 1
 # Read by envs/install.sh, which has defaults.
 export PYTHON TORCH
 
-.PHONY: help install demo demo-lora demo-sizes run status watch plan compare plan-labels merge test test-slow test-all test-slurm test-gpu bench bench-scale browser golden golden-approve reference docs lint format lock docs-lock dag clean
+.PHONY: help install demo demo-lora demo-sizes run status watch plan compare plan-labels predict export merge test test-slow test-all test-slurm test-gpu bench bench-scale browser golden golden-approve reference docs lint format lock docs-lock dag clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -79,6 +79,21 @@ endif
 plan-labels: install ## say how many labels a score takes: make plan-labels RESULTS=results/ONE TARGET=0.85 [METRIC=macro_f1 OUTPUT=FILE.csv]
 	@$(BIN)/python scripts/plan_labels.py $(RESULTS) $(TARGET) $(if $(METRIC),--metric $(METRIC)) \
 	    $(if $(OUTPUT),--output $(OUTPUT))
+
+# a run, or with CELL= the folder above for the mean of its seeds
+OF_RUNS = $(if $(CELL),--cell $(CELL),--run $(RUN))
+
+ifneq ($(filter predict,$(MAKECMDGOALS)),)
+$(if $(and $(RUN)$(CELL),$(TEXTS),$(OUTPUT)),,$(error name a run, texts and a file to make: make predict RUN=results/.../SEED TEXTS=new.csv OUTPUT=out.csv))
+endif
+predict: install ## predict new texts: make predict RUN=results/.../SEED TEXTS=new.csv OUTPUT=out.csv [COLUMN=text PAIR=other], or CELL= for the mean of all seeds
+	@$(SEEDBED) predict $(OF_RUNS) $(TEXTS) $(OUTPUT) $(if $(COLUMN),--column $(COLUMN)) $(if $(PAIR),--pair $(PAIR))
+
+ifneq ($(filter export,$(MAKECMDGOALS)),)
+$(if $(and $(RUN),$(OUTPUT)),,$(error name a run and a folder to make: make export RUN=results/.../SEED OUTPUT=FOLDER))
+endif
+export: install ## write a run as a folder for Transformers, with a model card: make export RUN=results/.../SEED OUTPUT=FOLDER
+	@$(SEEDBED) export $(RUN) $(OUTPUT)
 
 ifneq ($(filter merge,$(MAKECMDGOALS)),)
 $(if $(and $(RUN),$(OUTPUT)),,$(error name a run with an adapter and a folder to make: make merge RUN=results/.../SEED OUTPUT=FOLDER))

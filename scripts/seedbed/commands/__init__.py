@@ -13,10 +13,13 @@ a wrong command line.
 import argparse
 import contextlib
 import importlib
+import importlib.util
+import os
 import pkgutil
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -72,6 +75,67 @@ def statistics_of(options: argparse.Namespace) -> dict[str, Any]:
     """The options of statistics that were given, by their keys in the config."""
     names = ("confidence", "replicates", "bootstrap_seed")
     return {name: getattr(options, name) for name in names if hasattr(options, name)}
+
+
+def add_hardware(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a command that computes with a model."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="(auto)")
+    parser.add_argument("--threads", type=_positive, default=cores, help="of the CPU (all cores)")
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
+
+
+def check_training_stack() -> None:
+    """Refuse a command that computes with models where the packages for it are not installed.
+
+    Raises:
+        SeedbedError: PyTorch is missing.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise SeedbedError(
+            "this command computes with a model, and PyTorch is not installed",
+            where=sys.executable,
+            hint="run it with make, in the environment of make install",
+        )
+
+
+def check_new(output: Path, endings: Sequence[str] = ()) -> None:
+    """Refuse an output that is there or cannot be written, before anything is computed.
+
+    Args:
+        output: a file, or a folder if there are no endings.
+        endings: of the file.
+
+    Raises:
+        SeedbedError: it exists, has another ending, or a file stands in its way.
+    """
+    if output.exists():
+        raise SeedbedError("the output exists already", where=str(output), hint="name a new one")
+    if endings and output.suffix not in endings:
+        raise SeedbedError(
+            "the ending of the output tells no format",
+            where=str(output),
+            hint=f"name a file that ends in {' or '.join(endings)}",
+        )
+    if files := [folder for folder in output.parents if folder.is_file()]:
+        raise SeedbedError(
+            "the output cannot be written there",
+            where=str(output),
+            found=f"{files[0]} is a file",
+            hint="name another folder",
+        )
+
+
+def tell(text: str) -> None:
+    """Print a line while a command works, above a progress bar if there is one."""
+    from tqdm import tqdm
+
+    tqdm.write(for_terminal(text), file=sys.stderr)
 
 
 def show(facts: Mapping[str, Any], places: Sequence[str], rest: str, lines: int | None = LINES) -> None:

@@ -4,6 +4,7 @@
     results/EXPERIMENT/work/DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED    its work folder, unknown to Snakemake
     results/EXPERIMENT/work/batches/DATASET/MODEL/FRAMEWORK/NUMBER.json the results of a batch of runs
     results/EXPERIMENT/work/workflows/NAME.lock                         a lock that a workflow holds
+    results/EXPERIMENT/retrained                                        runs trained again for their weights
     results/EXPERIMENT/logs/RULE/DATASET/MODEL/INIT/RECIPE/SEED.log     the log of a run's job
     results/EXPERIMENT/logs/RULE_batch/DATASET/MODEL/NUMBER.log         the log of a batch's job
     results/EXPERIMENT/logs/RULE_batch/DATASET/MODEL/NUMBER/RUN.log     the log of a run that a batch trains
@@ -15,7 +16,7 @@ The rules write the same layout with wildcards (rules/common.smk, rules/finetune
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,11 @@ class RunFolder:
     def work(self) -> Path:
         """The folder of the unfinished run, on the file system of `target`."""
         return self.experiment / "work" / self.name
+
+    @property
+    def again(self) -> "RunFolder":
+        """The folders of the same run trained again for its weights, which no rule knows."""
+        return replace(self, experiment=self.experiment / "retrained")
 
     def log(self, rule: str) -> Path:
         """The log of the run's job."""

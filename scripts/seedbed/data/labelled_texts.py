@@ -86,7 +86,7 @@ def read_texts(
         labelled = [row for row in labelled if _has_texts(row[1], columns.values())]
         noted[EMPTY_TEXTS] = _dropped_texts(name, split, total - len(labelled), total)
     texts = {
-        part: _texts([record for _, record, _ in labelled], names, NOUNS[part])
+        part: clean_texts([record for _, record, _ in labelled], names, NOUNS[part])
         for part, names in columns.items()
     }
     examples = [
@@ -195,14 +195,26 @@ def _dropped_texts(name: str, split: str, number: int, total: int) -> dict[str, 
     return {"number": number}
 
 
-def _texts(records: Sequence[Record], columns: Sequence[str], noun: str) -> list[str]:
-    """The clean text of each record, of one column or of several joined by a space; `noun`: see NOUNS."""
+def clean_texts(
+    records: Sequence[Record], columns: Sequence[str], noun: str, remedy: str = FILL_IN
+) -> list[str]:
+    """The clean text of each record, of one column or of several joined by a space.
+
+    Args:
+        records: those of a file.
+        columns: of the text.
+        noun: see NOUNS.
+        remedy: of a text that is missing.
+
+    Raises:
+        SeedbedError: a text is missing, no string, blank, or cannot be written as UTF-8.
+    """
     cells = [[record.cells[name] for name in columns] for record in records]
     if len(columns) > 1:
         cells = [["" if part is None else part for part in each] for each in cells]
     places = [record.place for record in records]
     null = [(place, "null") for place, each in zip(places, cells, strict=True) if None in each]
-    raise_first(f"{noun} is null", _counted(null, len(places)), FILL_IN)
+    raise_first(f"{noun} is null", _counted(null, len(places)), remedy)
     wrong = [
         (place, labels.label_text(part))
         for place, each in zip(places, cells, strict=True)
@@ -216,7 +228,7 @@ def _texts(records: Sequence[Record], columns: Sequence[str], noun: str) -> list
     for number, column in enumerate(columns if len(columns) > 1 else ()):
         if count := sum(is_blank(each[number]) for each in cells):
             log.info("%s: %r is empty in %d of %d examples", path, column, count, len(cells))
-    return _clean(places, list(map(joined, cells)), noun)
+    return _clean(places, list(map(joined, cells)), noun, remedy)
 
 
 def _counted(places: Sequence[tuple[Place, str]], total: int) -> list[tuple[Place, str]]:
@@ -225,7 +237,7 @@ def _counted(places: Sequence[tuple[Place, str]], total: int) -> list[tuple[Plac
     return [(place, f"{found}{told}") for place, found in places]
 
 
-def _clean(places: Sequence[Place], texts: Sequence[str], noun: str) -> list[str]:
+def _clean(places: Sequence[Place], texts: Sequence[str], noun: str, remedy: str) -> list[str]:
     path = places[0].file.path if places else ""
     for pattern, what in (
         (SEPARATOR, "tabs, line ends and line separators"),
@@ -239,7 +251,7 @@ def _clean(places: Sequence[Place], texts: Sequence[str], noun: str) -> list[str
         for place, found, text in zip(places, texts, clean, strict=True)
         if not text
     ]
-    raise_first(f"{noun} is empty", _counted(empty, len(places)), FILL_IN)
+    raise_first(f"{noun} is empty", _counted(empty, len(places)), remedy)
     lone = [
         (place, ascii(text)[:80]) for place, text in zip(places, clean, strict=True) if not is_encodable(text)
     ]

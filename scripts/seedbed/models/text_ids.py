@@ -101,6 +101,27 @@ def tokenize(
     return statistics
 
 
+def encode(examples: Sequence[Mapping[str, Any]], model: str | Path) -> list[dict[str, Any]]:
+    """The rows of examples as in {split}.jsonl, without checks; see `tokenize`.
+
+    Args:
+        examples: {"id", "text", "label"}, and "text_pair" in pairs.
+        model: results/models/MODEL.
+
+    Raises:
+        SeedbedError: the tokenizer fails.
+    """
+    published, described = Path(model) / "huggingface", read_json(Path(model) / "model.json")
+    path = published / "tokenizer.json"
+    tokenizer = load_tokenizer(path)
+    around = _around_pairs(tokenizer, path) if are_pairs(examples) else None
+    typed = around is not None and _reads_types(published, described, tokenizer)
+    with tokenizer_probe.explaining_panics(path):
+        encodings = tokenizer.encode_batch([_input(example) for example in examples])
+    rows = zip(examples, encodings, strict=True)
+    return [_row(example, _encoded(encoding, described, around), typed) for example, encoding in rows]
+
+
 def _input(example: Mapping[str, Any]) -> str | tuple[str, ...]:
     """What a fast tokenizer encodes: a text, or both texts of a pair."""
     found = parts(example)

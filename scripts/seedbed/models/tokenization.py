@@ -81,6 +81,21 @@ def tokenize_texts(
     return statistics
 
 
+def encode(examples: Sequence[Mapping[str, Any]], model: str | Path) -> list[dict[str, Any]]:
+    """The rows of examples as in {split}.jsonl, without checks of unknown pieces; see `tokenize_texts`.
+
+    Args:
+        examples: {"id", "text", "label"}, and "text_pair" in pairs.
+        model: results/models/MODEL.
+    """
+    model = Path(model)
+    splitter = subwords.published(model / "subwords")
+    vocabulary = match_vocabulary(splitter, model / "fairseq" / "dict.txt")
+    limit = read_json(model / "model.json")["max_positions"]
+    rows = zip(examples, _split(splitter, examples), strict=True)
+    return [_row(example, pieces, _cut(pieces, limit), vocabulary) for example, pieces in rows]
+
+
 def count(
     pieces: Sequence[Sequence[Any]],
     ids: Sequence[Sequence[int]],

@@ -49,7 +49,7 @@ def data_section(experiment: Experiment, sources: Sources) -> list[Block]:
     """Sizes and classes of each dataset, what a reader should know of it, and folded away every check."""
     if not sources.audit:
         return []
-    sizes = [_size(dataset, rows) for (dataset,), rows in grouped(sources.audit, "dataset").items()]
+    sizes = [size_text(dataset, rows) for (dataset,), rows in grouped(sources.audit, "dataset").items()]
     told = audit_warnings(sources.audit) or [WORDS.say("no_warning")]
     left_out = len(told) - MAX_LISTED
     more = [WORDS.say("warnings_left_out", left_out)] if left_out > 0 else []
@@ -61,7 +61,7 @@ def data_section(experiment: Experiment, sources: Sources) -> list[Block]:
     ]
 
 
-def _size(dataset: str, audit: Sequence[Row]) -> str:
+def size_text(dataset: str, audit: Sequence[Row]) -> str:
     """Examples by split, and the shares of the classes in training."""
     sizes = {row["split"]: row["count"] for row in audit if row["check"] == "examples"}
     shares = {

@@ -76,6 +76,7 @@ ENCODERS = Trainer(
     | {
         "initial_encoders": "training/initial_encoders.py",
         "on_states": "training/transformers/on_states.py",
+        "transformers_evaluation": "training/transformers/evaluation.py",
         "transformers_packed": "training/transformers/packed_batches.py",
         "transformers_trainer": "training/transformers/classifier.py",
     },

@@ -6,6 +6,7 @@ import platform
 import resource
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -17,6 +18,8 @@ PACKAGES = (
     "snakemake", "torch", "fairseq", "transformers", "accelerate", "tokenizers",
     "sentencepiece", "safetensors", "numpy",
 )  # fmt: skip
+# dtypes of the recipe's precisions, except float32 and tf32, which need no autocast
+AUTOCAST = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
 def choose_device(wanted: str) -> torch.device:
@@ -65,6 +68,12 @@ def set_up_torch(threads: int, deterministic: bool, precision: str) -> None:
         torch.backends.cuda.enable_flash_sdp(False)
         torch.backends.cuda.enable_mem_efficient_sdp(False)
         torch.backends.cudnn.benchmark = False
+
+
+def autocast(device: torch.device, precision: str) -> AbstractContextManager:
+    """A context in which products are computed in a recipe's precision."""
+    dtype = AUTOCAST.get(precision)
+    return torch.autocast(device.type, dtype) if dtype else nullcontext()
 
 
 def describe_device(device: torch.device) -> str:

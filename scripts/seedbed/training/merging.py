@@ -49,7 +49,7 @@ def merge_run(run_folder: Path, output: Path, base: Path | None = None) -> list[
     part = output.with_name(f"{output.name}.{uuid.uuid4().hex}.part")
     part.mkdir(parents=True)
     try:
-        model = _merged(base, run_folder / adapters.FOLDER, record)
+        model = merged(base, run_folder / adapters.FOLDER, record)
         write(part, model, base)
         os.rename(part, output)
     except BaseException:
@@ -68,7 +68,7 @@ def write_run(folder: Path, job: Job, ready: Path) -> None:
     """
     names = job.about_labels.get("names", [])
     record = {"task": job.task.name, "run": job.run, "settings": job.settings, "label_names": names}
-    write(folder, _merged(job.weights, ready / adapters.FOLDER, record), job.weights)
+    write(folder, merged(job.weights, ready / adapters.FOLDER, record), job.weights)
 
 
 def _read(run_folder: Path) -> dict[str, Any]:
@@ -107,8 +107,17 @@ def _check_base(base: Path, hashes: Mapping[str, str]) -> None:
             )
 
 
-def _merged(base: Path, adapter: Path, record: Mapping[str, Any]) -> PreTrainedModel:
-    """The base with the adapter merged into its weights, in float32 on the CPU."""
+def merged(base: Path, adapter: Path, record: Mapping[str, Any]) -> PreTrainedModel:
+    """The base with an adapter merged into its weights, in float32 on the CPU.
+
+    Args:
+        base: the folder of the base.
+        adapter: the folder of the adapter.
+        record: `task`, `run`, `settings` and `label_names` of run.json.
+
+    Raises:
+        SeedbedError: the scores of the merged model differ from those with the adapter.
+    """
     run = {**record["run"], "task": record["task"], "settings": record["settings"]}
     if TASKS[record["task"]].model == CAUSAL:
         model = build_base(base, run)
@@ -117,10 +126,10 @@ def _merged(base: Path, adapter: Path, record: Mapping[str, Any]) -> PreTrainedM
     adapted = adapters.load(model, adapter)
     before = _some_scores(adapted)
     _part(adapted.get_base_model())
-    merged = adapted.merge_and_unload(safe_merge=True)
-    _untie(merged)
-    _check_same(before, _some_scores(merged), adapter)
-    return merged
+    whole = adapted.merge_and_unload(safe_merge=True)
+    _untie(whole)
+    _check_same(before, _some_scores(whole), adapter)
+    return whole
 
 
 def _part(model: PreTrainedModel) -> None:

@@ -74,8 +74,24 @@ def read_tokens(
     Raises:
         SeedbedError: the recipe asks for longer inputs than the model has positions.
     """
-    model = files.read_json(definition)
-    model_limit, ending = model["max_positions"], model.get("ending", [EOS])
+    paths = {split: tokens / f"{split}.jsonl" for split in ("train", *PREDICTED)}
+    return {
+        split: split_of(files.read_jsonl(path), definition, settings, chosen if split == "train" else None)
+        for split, path in paths.items()
+    }
+
+
+def longest(definition: Path, settings: Mapping[str, Any]) -> int:
+    """The tokens of the longest input of a recipe, special ones included.
+
+    Args:
+        definition: model.json of the model.
+        settings: `max_positions` and `family` of the recipe.
+
+    Raises:
+        SeedbedError: the recipe asks for longer inputs than the model has positions.
+    """
+    model_limit = files.read_json(definition)["max_positions"]
     limit = settings["max_positions"] or model_limit
     if model_limit is not None and limit > model_limit:
         raise SeedbedError(
@@ -84,15 +100,18 @@ def read_tokens(
             found=limit,
             hint=f"give at most {model_limit}, or null",
         )
-    paths = {split: tokens / f"{split}.jsonl" for split in ("train", *PREDICTED)}
-    return {
-        split: _read_split(path, limit, ending, chosen if split == "train" else None)
-        for split, path in paths.items()
-    }
+    return limit
 
 
-def _read_split(path: Path, limit: int, ending: Sequence[int], chosen: Collection[str] | None) -> Split:
-    rows, places = subsets.taken(files.read_jsonl(path), chosen)
+def split_of(
+    rows: Sequence[dict[str, Any]],
+    definition: Path,
+    settings: Mapping[str, Any],
+    chosen: Collection[str] | None = None,
+) -> Split:
+    """The split of the rows of a file of token ids; for arguments and errors see `read_tokens`."""
+    limit, ending = longest(definition, settings), files.read_json(definition).get("ending", [EOS])
+    rows, places = subsets.taken(rows, chosen)
     kept = [_kept(row, limit, len(ending)) for row in rows]
     return Split(
         examples=[row["id"] for row in rows],

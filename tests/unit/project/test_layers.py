@@ -7,8 +7,8 @@ import pytest
 
 LIBRARY = Path(__file__).parents[3] / "scripts" / "seedbed"
 STAGES = (
-    "core", "sources", "config", "data", "models", "running", "training", "analysis", "figures", "report",
-    "outside", "commands",
+    "core", "sources", "config", "data", "models", "running", "training", "prediction", "analysis", "figures",
+    "report", "outside", "commands",
 )  # fmt: skip
 
 

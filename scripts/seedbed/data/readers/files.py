@@ -139,6 +139,10 @@ def _explaining_damage(file: SourceFile) -> Iterator[None]:
         ) from None
 
 
+class MissingColumn(SeedbedError):
+    """A file lacks a column or key of the texts; its hint is for a dataset of the config."""
+
+
 class Place(NamedTuple):
     """A line, item or row of a file, from 1."""
 

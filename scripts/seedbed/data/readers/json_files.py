@@ -8,7 +8,7 @@ from seedbed.config.file_formats import wanted_columns
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.data import column_names
-from seedbed.data.readers.files import Place, Record, SourceFile, decoded, lines_of
+from seedbed.data.readers.files import MissingColumn, Place, Record, SourceFile, decoded, lines_of
 
 USUAL = "data"  # the key of the list, where the config names none
 SQUAD = "paragraphs"  # a key of SQuAD's articles, which have questions inside
@@ -76,7 +76,7 @@ def _picked(place: Place, record: Mapping[str, Any], definition: Mapping[str, An
             )
         letters = {path: len(str(find(record, path)[1])) for path in _paths(record)}
         meant = column_names.remedy(key, name, wanted_columns(definition), letters)
-        raise SeedbedError(
+        raise MissingColumn(
             f"key {name!r} is missing",
             where=str(place),
             found=f"keys {', '.join(map(repr, letters)) or '(none)'}",

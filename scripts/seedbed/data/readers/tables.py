@@ -14,6 +14,7 @@ from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.data import column_names
 from seedbed.data.readers.files import (
+    MissingColumn,
     Place,
     Record,
     SourceFile,
@@ -203,7 +204,7 @@ def _column(
     seen += f"{DELIMITERS[delimiter]}; " if delimiter else ""
     twice = name in header
     meant = "" if seen or twice else column_names.remedy(key, name, named, _letters(header, rows))
-    raise SeedbedError(
+    raise MissingColumn(
         f"column {name!r} {'occurs more than once' if twice else 'is not'} in the header",
         where=file.at(1),
         found=f"columns {', '.join(map(repr, header)) or '(none: the file is empty)'}",

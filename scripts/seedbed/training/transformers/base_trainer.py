@@ -19,13 +19,10 @@ from transformers.utils import logging as transformers_logging  # noqa: E402
 
 from seedbed.core.recipes import is_evaluated  # noqa: E402
 from seedbed.running.jobs import Job  # noqa: E402
-from seedbed.training import methods  # noqa: E402
+from seedbed.training import hardware, methods  # noqa: E402
 from seedbed.training.progress import Progress, check_updates  # noqa: E402
 from seedbed.training.recording import Recorder  # noqa: E402
 from seedbed.training.schedule import learning_rate, updates_per_epoch  # noqa: E402
-
-# dtypes of the recipe's precisions, except float32, which needs no autocast
-AUTOCAST = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
 def be_quiet() -> None:
@@ -147,8 +144,7 @@ class RecipeTrainer(Trainer):
         A model prepared by the Trainer has it already, unlike an untrained model, or the one inside an
         adapter.
         """
-        dtype = AUTOCAST.get(self.job.settings["precision"])
-        return torch.autocast(self.args.device.type, dtype) if dtype else contextlib.nullcontext()
+        return hardware.autocast(self.args.device, self.job.settings["precision"])
 
     # --- going on from a checkpoint ---
 

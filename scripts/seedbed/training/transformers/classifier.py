@@ -26,16 +26,15 @@ from seedbed.training import (
 )
 from seedbed.training.graphs import Graphed, Tensors
 from seedbed.training.objectives import Objective
-from seedbed.training.packing import Packed, Texts
+from seedbed.training.packing import Texts
 from seedbed.training.progress import Progress, start
 from seedbed.training.token_ids import Split, Text
-from seedbed.training.transformers import packed_batches
 from seedbed.training.transformers.base_trainer import RecipeTrainer, be_quiet, train_and_select
+from seedbed.training.transformers.evaluation import TYPES, Evaluation, attention_mask, packed, padded
 from seedbed.training.transformers.on_states import HeadTrainer, without_encoder
 
 log = logging.getLogger(__name__)
 
-TYPES = "token_type_ids"  # Transformers' name
 READ = ("input_ids", "attention_mask", TYPES)  # by a classifier
 GRAPHED = ("input_ids", "positions", "starts", TYPES, "labels")  # by a captured pass
 
@@ -97,46 +96,37 @@ class Finetuner(RecipeTrainer):
 
         The ids of packed texts are (tokens,), those of padded ones (batch, length), and so are types.
         """
-        if self._packs:
+        if self._evaluation.packs:
             batch = sorted(batch, key=lambda example: len(example[0].ids))  # the fastest order for attention
         texts = [text for text, _ in batch]
         made = {
             "labels": torch.tensor([label for _, label in batch]),
             "tokens": sum(len(text.ids) for text in texts),
         }
-        if self._packs:
-            packed = _packed(texts)
-            return {**made, "input_ids": packed.ids, "packed": packed}
+        if self._evaluation.packs:
+            rows = packed(texts)
+            return {**made, "input_ids": rows.ids, "packed": rows}
         if self._fills:
-            filled = packing.filled(_packed(texts), self._pad)
+            filled = packing.filled(packed(texts), self._evaluation.pad)
             types = {} if filled.types is None else {TYPES: filled.types}
             parts = {"input_ids": filled.ids, "positions": filled.positions, "starts": filled.starts}
             return {**made, **parts, **types}
         if self._graphed:
             length = graphs.filled_up(max(len(text.ids) for text in texts), self._longest)
-            return {**made, **_padded(texts, self._pad, length)}
-        return {**made, **_padded(texts, self._pad), "attention_mask": _attention_mask(texts)}
+            return {**made, **padded(texts, self._evaluation.pad, length)}
+        return {**made, **padded(texts, self._evaluation.pad), "attention_mask": attention_mask(texts)}
 
     @functools.cached_property
-    def _packable(self) -> bool:
-        """Whether the model's layers can be computed on rows of tokens."""
-        return packed_batches.fit(self.method.inner(self.model))
-
-    @functools.cached_property
-    def _packs(self) -> bool:
-        """Whether batches are packed instead of padded."""
-        return packing.is_used_on(self.args.device) and self._packable
-
-    @functools.cached_property
-    def _pad(self) -> int:
-        """The id of padding."""
-        return self.method.inner(self.model).config.pad_token_id
+    def _evaluation(self) -> Evaluation:
+        """Computes logits without dropout."""
+        inner = self.method.inner(self.model)
+        return Evaluation(self.model, inner, self.args.device, self.job.settings["precision"])
 
     def batching(self) -> dict[str, bool]:
         """Entries of run.json: whether batches are packed, and that a model has no CUDA graphs."""
-        packed = self._packs or self._fills
-        log.info("the texts of a batch are %s", "packed" if packed else "padded")
-        return {"packed": packed} | ({} if self._packable else {"cuda_graphs": False})
+        packs = self._evaluation.packs or self._fills
+        log.info("the texts of a batch are %s", "packed" if packs else "padded")
+        return {"packed": packs} | ({} if self._evaluation.packable else {"cuda_graphs": False})
 
     @functools.cached_property
     def _longest(self) -> int:
@@ -146,7 +136,7 @@ class Finetuner(RecipeTrainer):
     @functools.cached_property
     def _graphed(self) -> Graphed | None:
         """The forward and backward pass as CUDA graphs; None if they are not used."""
-        if not (self._packable and graphs.are_used(self.job.run, self.args.device)):
+        if not (self._evaluation.packable and graphs.are_used(self.job.run, self.args.device)):
             return None
         return Graphed(self._loss_and_logits, self.model.parameters())
 
@@ -167,8 +157,8 @@ class Finetuner(RecipeTrainer):
             longest = max(self._longest, packing.MULTIPLE_OF_TOKENS)
             texts: Texts = packing.Filled(ids, batch["positions"], batch["starts"], longest, types)
         else:
-            texts = packing.padded(ids, self._pad, types)
-        logits = self.packed_logits(texts)[: len(batch["labels"])]
+            texts = packing.padded(ids, self._evaluation.pad, types)
+        logits = self._evaluation.packed_logits(texts)[: len(batch["labels"])]
         return self._objective.mean(logits, batch["labels"]), logits
 
     @functools.cached_property
@@ -192,53 +182,12 @@ class Finetuner(RecipeTrainer):
         """Mean loss, logits (batch, size of the head), labels (batch,)."""
         labels = inputs["labels"]
         if "packed" in inputs:
-            logits = self.packed_logits(inputs["packed"])
+            logits = self._evaluation.packed_logits(inputs["packed"])
         else:
             logits = model(**{name: inputs[name] for name in READ if name in inputs}).logits
         return self._objective.mean(logits.float(), labels), logits, labels
 
     def predict_split(self, split: Split) -> np.ndarray:
         """Logits of every example, shape (examples, classes), without dropout."""
-        self.model.eval()
-        size, device, texts = self.job.run["evaluation"]["batch_size"], self.args.device, split.texts
-
-        def forward(chosen: list[int]) -> torch.Tensor:
-            self.save_if_due()
-            batch = [texts[index] for index in chosen]
-            if self._packs:
-                return self.packed_logits(_packed(batch))
-            made = {**_padded(batch, self._pad), "attention_mask": _attention_mask(batch)}
-            with self.precision():
-                return self.model(**{name: tensor.to(device) for name, tensor in made.items()}).logits.float()
-
-        return token_ids.predict_by_length(forward, [len(ids) for ids in split.ids], size)
-
-    def packed_logits(self, batch: Texts) -> torch.Tensor:
-        """Logits of texts as rows of tokens, (texts, classes) float32."""
-        model = self.method.inner(self.model)
-        with self.precision():
-            return packed_batches.logits(model, batch).float()
-
-
-def _types(texts: Sequence[Text]) -> list[list[int]] | None:
-    """The types of the tokens of each text; None if the model reads none."""
-    found = [text.types for text in texts if text.types is not None]
-    return found or None
-
-
-def _packed(texts: Sequence[Text]) -> Packed:
-    """Texts for a CPU, without padding."""
-    return packing.pack([text.ids for text in texts], _types(texts))
-
-
-def _padded(texts: Sequence[Text], padding: int, length: int = 0) -> dict[str, torch.Tensor]:
-    """Token ids padded to the longest text, or to a `length` beyond, and types if there are any."""
-    made = {"input_ids": token_ids.pad([text.ids for text in texts], padding, length=length)}
-    types = _types(texts)
-    return made if types is None else {**made, TYPES: token_ids.pad(types, 0, length=length)}
-
-
-def _attention_mask(texts: Sequence[Text]) -> torch.Tensor:
-    """Whether a token is not padding, (batch, length); not by the id of padding, which a text may hold."""
-    lengths = torch.tensor([len(text.ids) for text in texts])
-    return (torch.arange(int(lengths.max())) < lengths[:, None]).long()
+        size = self.job.run["evaluation"]["batch_size"]
+        return self._evaluation.logits(split.texts, size, lambda _: self.save_if_due())
