@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from seedbed.analysis.predictions import ARRAYS, CellPredictions
 from seedbed.analysis.table_rows import RunRow, SummaryRow
@@ -126,6 +125,8 @@ class _OfExamples:
 
     @classmethod
     def of(cls, cell: CellPredictions) -> "_OfExamples":
+        from scipy import stats  # here, since it takes half a second, and each command imports this module
+
         wrong = ~cell.correct & ~np.isnan(cell.confidence)
         return cls(
             runs=len(cell.predicted),
