@@ -16,7 +16,7 @@ from seedbed.analysis.table_rows import RunRow
 from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
 from seedbed.core.run_folder import work_folders
-from seedbed.core.tasks import ANSWERS, DEFAULT, TASKS
+from seedbed.core.tasks import ANSWERS, task_of
 from seedbed.data.audit import read_audit, warnings, without_texts
 from seedbed.sources import source_lock
 
@@ -73,6 +73,7 @@ def find(folder: Path, lock: Path, texts: bool) -> Contents:
     check_finished(folder)
     runs = RunRow.read(folder / "runs.csv")
     _check_all_made(folder, runs)
+    checksums.compare([folder / CONFIG])
     config = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
     left_out = [] if texts else _quoting_texts(folder, config)
     paths = [
@@ -136,8 +137,7 @@ def _quoting_texts(folder: Path, config: Mapping[str, Any]) -> list[str]:
     Raises:
         SeedbedError: predictions hold texts, without which there is nothing to verify.
     """
-    (dataset,) = config["grid"]["datasets"][:1]
-    if TASKS[config["datasets"][dataset].get("task", DEFAULT)].outputs == ANSWERS:
+    if task_of(config).outputs == ANSWERS:
         raise SeedbedError(
             "the predictions of this task hold texts: answers, and those of the dataset",
             where=str(folder / "runs"),
