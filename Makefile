@@ -22,7 +22,7 @@ export TRANSFORMERS_OFFLINE := 1
 # Read by envs/install.sh, which has defaults.
 export PYTHON TORCH
 
-.PHONY: help install demo demo-lora demo-sizes run status watch plan compare plan-labels predict export merge test test-slow test-all test-slurm test-gpu bench bench-scale browser golden golden-approve reference docs lint format lock docs-lock dag clean
+.PHONY: help install demo demo-lora demo-sizes run status watch plan compare plan-labels predict export merge bundle test test-slow test-all test-slurm test-gpu bench bench-scale browser golden golden-approve reference docs lint format lock docs-lock dag clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -100,6 +100,12 @@ $(if $(and $(RUN),$(OUTPUT)),,$(error name a run with an adapter and a folder to
 endif
 merge: install ## add a run's adapter to its model's weights: make merge RUN=results/.../SEED OUTPUT=FOLDER
 	@$(BIN)/python scripts/merge_adapter.py $(RUN) $(OUTPUT)
+
+ifneq ($(filter bundle,$(MAKECMDGOALS)),)
+$(if $(and $(RESULTS),$(OUTPUT)),,$(error name an experiment and a file to make: make bundle RESULTS=results/ONE OUTPUT=FILE.tar.gz))
+endif
+bundle: install ## pack a finished experiment for a reviewer: make bundle RESULTS=results/ONE OUTPUT=FILE.tar.gz [TEXTS=1]
+	@$(SEEDBED) bundle $(RESULTS) $(OUTPUT) $(if $(TEXTS),--texts)
 
 golden: install ## compare tables, documents and predictions with the approved ones, byte by byte
 	@$(BIN)/python tests/golden/golden.py check

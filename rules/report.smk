@@ -98,7 +98,7 @@ rule write_summary:
 
 
 rule write_report:
-    """Write the report: one self-contained page."""
+    """Write the report, one self-contained page, and the configuration of the experiment."""
     input:
         **rules.write_summary.input,
         **{name: rules.aggregate.output[name] for name in PLAN.example_tables},
@@ -111,6 +111,7 @@ rule write_report:
         texts=PLAN.per_dataset("test.jsonl"),
     output:
         report=in_report("<experiment>/report.html", "report", "Answer", document="report"),
+        config="<experiment>/config.yaml",
     log:
         "<experiment>/logs/write_report.log",
     benchmark:

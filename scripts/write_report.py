@@ -1,10 +1,10 @@
-"""Write the report of the experiment as one page (rule write_report)."""
+"""Write the report of the experiment as one page, and its configuration (rule write_report)."""
 
 from typing import TYPE_CHECKING, Any
 
 from seedbed.core import script
 from seedbed.figures.captions import read_captions
-from seedbed.report import report, sources
+from seedbed.report import provenance, report, sources
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -22,3 +22,4 @@ report.write_report(
     snakemake.input.figures,
     snakemake.output.report,
 )
+provenance.write_config(snakemake.params.config, snakemake.output.config)

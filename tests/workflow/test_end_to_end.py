@@ -7,11 +7,14 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from builders import make_fairseq_checkpoint, make_reviews
 from builders_workflow import SHAPE
 from harness import failed, succeeded
 from sklearn.metrics import f1_score
 from stock import PRINTED
+
+from seedbed.commands import main
 
 TABLES = {
     "runs", "curves", "summary", "contrasts", "pairs", "churn", "never_right", "calibration", "confusion",
@@ -96,6 +99,16 @@ def test_an_experiment_from_its_sources_to_its_report(reference):
         right = sum(row["label"] == row["prediction"] for row in test)
         assert right / len(test) == float(run["test_accuracy"])
     assert not (experiment / "work").exists()
+
+
+def test_a_finished_experiment_is_bundled_and_verified(reference, tmp_path, capsys):
+    output = tmp_path / "small.tar.gz"
+    assert main(["bundle", str(reference.results / "small"), str(output)]) == 0
+    assert main(["verify", str(output)]) == 0
+    told = "small: 8 runs predict with the accuracy of runs.csv, on validation and test\n"
+    assert capsys.readouterr().out.endswith(told)
+    config = yaml.safe_load((reference.results / "small" / "config.yaml").read_text(encoding="utf-8"))
+    assert config["grid"]["datasets"] == [*config["datasets"]] == ["books"]
 
 
 def test_a_line_a_run_is_printed_and_nothing_by_the_jobs(reference):

@@ -1,6 +1,7 @@
 """The workflow from elsewhere: in another working directory, and as a module of another Snakefile."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -122,6 +123,43 @@ def test_the_outer_workflow_may_make_the_data(elsewhere):
     (elsewhere / "Snakefile").write_text((elsewhere / "Snakefile").read_text() + rule)
     succeeded(snakemake(elsewhere, "results/data/reviews_fr/splits.json"))
     assert (elsewhere / "made/reviews/train.csv").exists()
+
+
+@pytest.mark.slow
+def test_a_module_from_a_copy_without_git_prepares_own_data(elsewhere, tmp_path):
+    """With a prefix, which moves what is made and not what the config names."""
+    copy = tmp_path / "copy"
+    for name in ("envs", "resources", "rules", "scripts"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("Snakefile", "config.yaml"):
+        shutil.copy(ROOT / name, copy)
+    outer(elsewhere, 'config: config["seedbed"]\n    prefix: "text"', "text/results", "mine")
+    text = (elsewhere / "Snakefile").read_text().replace(str(ROOT / "Snakefile"), str(copy / "Snakefile"))
+    (elsewhere / "Snakefile").write_text(text)
+    config = {
+        "experiment": "mine",
+        "grid": {"datasets": ["opinions"], "frameworks": ["transformers"]},
+        "sources": {"opinions": {"locations": ["opinions"]}},
+        "datasets": {
+            "opinions": {
+                "source": "opinions",
+                "files": {"train": "train.csv", "validation": None, "test": "test.csv"},
+                "labels": ["bad", "good"],
+            }
+        },
+    }
+    (elsewhere / "outer.yaml").write_text(yaml.safe_dump({"seedbed": config}))
+    (elsewhere / "opinions").mkdir()
+    for name, size in {"train": 40, "test": 20}.items():
+        rows = "".join(f"opinion {k} of {name},{'bad' if k % 2 else 'good'}\n" for k in range(size))
+        (elsewhere / "opinions" / f"{name}.csv").write_text(f"text,label\n{rows}")
+    plan = succeeded(snakemake(elsewhere, "seedbed_all", "-n", "-q", "rules")).stdout
+    assert "seedbed_finetune_transformers        6" in plan
+    prepared = "text/results/data/opinions"
+    succeeded(
+        snakemake(elsewhere, f"{prepared}/splits.json", "text/results/models/roberta_tiny_fr/model.json")
+    )
+    assert (elsewhere / prepared / "test.text").read_text().startswith("opinion 0 of test\n")
 
 
 def test_a_module_whose_results_are_taken_apart_is_refused(elsewhere):

@@ -120,7 +120,11 @@ class Comparison:
 
 
 def compare_experiments(
-    a: str | Path, b: str | Path, settings: Mapping[str, Any], same: Mapping[str, str] = MappingProxyType({})
+    a: str | Path,
+    b: str | Path,
+    settings: Mapping[str, Any],
+    same: Mapping[str, str] = MappingProxyType({}),
+    given: tuple[str | Path, str | Path] | None = None,
 ) -> Comparison:
     """Compare the experiments in two folders, such as results/x and results/y.
 
@@ -128,6 +132,7 @@ def compare_experiments(
         a, b: the folders; differences are a minus b.
         settings: see `complete_settings`.
         same: datasets and models that have other names in b, by the names that they have in a.
+        given: see `read_experiments`.
 
     Raises:
         SeedbedError: a folder that holds no finished experiment, one folder twice, two tasks, nothing that
@@ -135,7 +140,7 @@ def compare_experiments(
             bounds; a name of `same` that an experiment does not have.
     """
     settings = complete_settings(settings)
-    results_a, results_b = read_experiments(a, b, settings)
+    results_a, results_b = read_experiments(a, b, settings, given)
     results_b = _renamed(results_a, results_b, same)
     matches = find_matches(results_a, results_b)
     if not matches:
@@ -166,8 +171,18 @@ def _with_holm(rows: Sequence[Compared], confidence: float) -> list[Compared]:
 # --- reading and matching -----------------------------------------------------------------------------------
 
 
-def read_experiments(a: str | Path, b: str | Path, settings: Mapping[str, Any]) -> tuple[Finished, Finished]:
+def read_experiments(
+    a: str | Path,
+    b: str | Path,
+    settings: Mapping[str, Any],
+    given: tuple[str | Path, str | Path] | None = None,
+) -> tuple[Finished, Finished]:
     """Two finished experiments; each bears its folder's name, or its path where names are equal.
+
+    Args:
+        a, b: the folders.
+        settings: see `complete_settings`.
+        given: paths that the user gave, if they are not the folders: those of bundles.
 
     Raises:
         SeedbedError: a folder without runs.csv, or the same folder twice; experiments of two tasks; a table
@@ -176,7 +191,8 @@ def read_experiments(a: str | Path, b: str | Path, settings: Mapping[str, Any]) 
     folders = Path(a), Path(b)
     for folder in folders:
         check_finished(folder)
-    resolved = [folder.resolve() for folder in folders]
+    a, b = given or (a, b)
+    resolved = [Path(each).resolve() for each in (a, b)]
     if resolved[0] == resolved[1]:
         raise SeedbedError(
             "an experiment is not compared with itself",
@@ -184,9 +200,9 @@ def read_experiments(a: str | Path, b: str | Path, settings: Mapping[str, Any]) 
             found=f"both are {resolved[0]}",
             hint="name two experiments",
         )
-    names = [folder.name for folder in resolved]
+    names = [folder.resolve().name for folder in folders]
     if names[0] == names[1]:
-        names = [str(folder) for folder in folders]
+        names = [str(Path(each)) for each in (a, b)]
     found = [read_finished(folder, settings, name) for name, folder in zip(names, folders, strict=True)]
     if found[0].task.name != found[1].task.name:
         raise SeedbedError(

@@ -214,16 +214,19 @@ def _clustered(results: Finished, dataset: str, splits: Mapping[str, CellOutputs
     return {split: of.clustered(clusters[split]) if split in clusters else of for split, of in splits.items()}
 
 
+def agree(told: float | None, counted: float | None) -> bool:
+    """Whether a metric of runs.csv is the counted one but for rounding; None where it is not defined."""
+    if told is None or counted is None:
+        return told is counted
+    return abs(counted - told) < ROUNDING * max(1.0, counted)
+
+
 def _check_run(
     path: Path, run: RunRow, first: Mapping[str, CellOutputs], other: Mapping[str, CellOutputs]
 ) -> None:
     metric = other["test"].task.reported[0]
     told, (counted,) = run.value(f"test_{metric}"), other["test"].measured(metric)
-    if told is None or counted is None:
-        same = told is counted
-    else:
-        same = abs(counted - told) < ROUNDING * max(1.0, counted)
-    if not same:
+    if not agree(told, counted):
         raise SeedbedError(
             f"the predictions of a run do not have the {metric} of the table of runs",
             where=f"{path}/predictions.csv",

@@ -116,7 +116,7 @@ def check_new(output: Path, endings: Sequence[str] = ()) -> None:
     """
     if output.exists():
         raise SeedbedError("the output exists already", where=str(output), hint="name a new one")
-    if endings and output.suffix not in endings:
+    if endings and not output.name.endswith(tuple(endings)):
         raise SeedbedError(
             "the ending of the output tells no format",
             where=str(output),

@@ -1,4 +1,4 @@
-"""Compare two finished experiments.
+"""Compare two finished experiments, each in its folder or in a bundle (`seedbed bundle`).
 
 Runs with the same names are compared. If a dataset or model has another name in the second experiment, such
 as one defined again with drop_leaks, give --same books=books_without_leaks.
@@ -24,8 +24,8 @@ def add_parser(subparsers: Any) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("a", type=Path, help="folder of an experiment, such as results/x")
-    parser.add_argument("b", type=Path, help="folder of the other one; differences are a minus b")
+    parser.add_argument("a", type=Path, help="an experiment, such as results/x or x.tar.gz")
+    parser.add_argument("b", type=Path, help="the other one; differences are a minus b")
     parser.add_argument("--output", type=Path, help="write to FILE.md or FILE.html instead of printing")
     parser.add_argument(
         "--same",
@@ -42,15 +42,20 @@ def run(options: argparse.Namespace) -> None:
     """Print the comparison, or write it.
 
     Raises:
-        SeedbedError: see `compare_experiments`; an output that is neither Markdown nor HTML.
+        SeedbedError: see `compare_experiments` and `experiment_in`; an output that is neither Markdown nor
+            HTML.
     """
     from seedbed.analysis.comparison import compare_experiments
+    from seedbed.bundle.archive import experiment_in
     from seedbed.core import files
     from seedbed.report.comparison_document import check_format, facts, render
 
     if options.output is not None:
         check_format(options.output)
-    compared = compare_experiments(options.a, options.b, commands.statistics_of(options), dict(options.same))
+    given = options.a, options.b
+    with experiment_in(options.a) as a, experiment_in(options.b) as b:
+        settings, same = commands.statistics_of(options), dict(options.same)
+        compared = compare_experiments(a.folder, b.folder, settings, same, given)
     if options.output is None:
         commands.show(facts(compared), [], REST)
         return

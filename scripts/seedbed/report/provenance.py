@@ -5,6 +5,7 @@ No section holds a date: the same runs make the same files.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -13,6 +14,7 @@ import yaml
 from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.records import SECONDS, trained_together
 from seedbed.analysis.table_rows import RunRow
+from seedbed.core.files import write_text
 from seedbed.core.known import known
 from seedbed.core.rows import Row, grouped
 from seedbed.core.wording import Words
@@ -63,6 +65,11 @@ def provenance_section(experiment: Experiment, sources: Sources, config: Mapping
         Paragraph(WORDS.say("config_note", MACHINE)),
         Details(heading_text("resolved_config"), [Code(_yaml(used(config)))]),
     ]
+
+
+def write_config(config: Mapping[str, Any], path: str | Path) -> None:
+    """Write what an experiment uses of its resolved configuration as YAML, as the report shows it."""
+    write_text(path, _yaml(used(config)))
 
 
 def used(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 LIBRARY = Path(__file__).parents[3] / "scripts" / "seedbed"
 STAGES = (
     "core", "sources", "config", "data", "models", "running", "training", "prediction", "analysis", "figures",
-    "report", "outside", "commands",
+    "report", "outside", "bundle", "commands",
 )  # fmt: skip
 
 
