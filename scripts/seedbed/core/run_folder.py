@@ -8,7 +8,7 @@
     results/EXPERIMENT/logs/RULE/DATASET/MODEL/INIT/RECIPE/SEED.log     the log of a run's job
     results/EXPERIMENT/logs/RULE_batch/DATASET/MODEL/NUMBER.log         the log of a batch's job
     results/EXPERIMENT/logs/RULE_batch/DATASET/MODEL/NUMBER/RUN.log     the log of a run that a batch trains
-    results/EXPERIMENT/logs/plan.json                                   the runs that a workflow is to make
+    results/logs/plans/EXPERIMENT.json                                  the runs that a workflow is to make
     results/EXPERIMENT/bags_of_words/DATASET                            the bags of words of each size
     results/EXPERIMENT/linear_probes/DATASET/MODEL/STATES               the linear probes of each size
 
@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+PLANS = "plans"  # of results/logs
 LEVELS = ("dataset", "model", "framework", "init", "recipe", "seed")  # folders below runs/ and work/
 
 
@@ -127,8 +128,9 @@ def log_in_batch(logs: Path, run: str, together: bool) -> Path:
 
 
 def plan_file(experiment: Path) -> Path:
-    """The file of `running.planned_runs`."""
-    return experiment / "logs" / "plan.json"
+    """The file of `running.planned_runs`; outside the experiment's folder, which a workflow that fails before
+    its first run does not make."""
+    return experiment.parent / "logs" / PLANS / f"{experiment.name}.json"
 
 
 def workflows_folder(experiment: Path) -> Path:

@@ -1,4 +1,4 @@
-"""The runs that a workflow is to make, in a file for who watches it: results/EXPERIMENT/logs/plan.json.
+"""The runs that a workflow is to make, in a file for who watches it: results/logs/plans/EXPERIMENT.json.
 
 The workflow writes it before its first job. It has all runs of the experiment at its present stage, also
 those that this workflow was not asked for. A later workflow replaces it, and so does the next stage. The time

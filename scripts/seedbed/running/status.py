@@ -20,7 +20,7 @@ from seedbed.config.stages import stage_file
 from seedbed.core import locks
 from seedbed.core.files import read_json
 from seedbed.core.locks import Holder
-from seedbed.core.run_folder import RunFolder, workflows_folder
+from seedbed.core.run_folder import PLANS, RunFolder, workflows_folder
 from seedbed.running import claims, forecast, planned_runs, publishing
 from seedbed.running.durations import Durations
 from seedbed.running.forecast import Cell
@@ -240,7 +240,7 @@ def _last_error(log: Path, since: float) -> str | None:
 
 def _failures(planned: PlannedRuns) -> Iterator[Failure]:
     """Errors in the logs of rules that train no run."""
-    shared = [path for path in planned.experiment.parent.glob("logs/*") if path.name != SLURM]
+    shared = [path for path in planned.experiment.parent.glob("logs/*") if path.name not in (SLURM, PLANS)]
     own = [path for path in planned.experiment.glob("logs/*") if not path.name.startswith(TRAINING)]
     for place in sorted(shared) + sorted(own):
         for log in sorted(place.rglob("*.log")) if place.is_dir() else [place]:

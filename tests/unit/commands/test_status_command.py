@@ -64,6 +64,7 @@ def test_the_exit_code_says_whether_runs_have_failed(watched, capsys):
 
 def test_an_error_of_another_rule_is_a_failure(watched, capsys):
     log = watched.folder / "logs/aggregate.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text(ERROR, encoding="utf-8")
     assert f"\nfailed\n  the loss is not finite; see {log}\n" in told(capsys, watched.folder, code=1)
 
