@@ -22,7 +22,7 @@ export TRANSFORMERS_OFFLINE := 1
 # Read by envs/install.sh, which has defaults.
 export PYTHON TORCH
 
-.PHONY: help install demo demo-lora demo-sizes run status watch plan compare plan-labels predict export merge bundle test test-slow test-all test-slurm test-gpu bench bench-scale browser golden golden-approve reference docs lint format lock docs-lock dag clean
+.PHONY: help install demo demo-lora demo-sizes run status watch plan compare plan-labels predict export push merge bundle test test-slow test-all test-slurm test-gpu bench bench-scale browser golden golden-approve reference docs lint format lock docs-lock dag clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -94,6 +94,12 @@ $(if $(and $(RUN),$(OUTPUT)),,$(error name a run and a folder to make: make expo
 endif
 export: install ## write a run as a folder for Transformers, with a model card: make export RUN=results/.../SEED OUTPUT=FOLDER
 	@$(SEEDBED) export $(RUN) $(OUTPUT)
+
+ifneq ($(filter push,$(MAKECMDGOALS)),)
+$(if $(and $(MODEL),$(REPO)),,$(error name an exported folder and a place on the hub: make push MODEL=FOLDER REPO=you/name))
+endif
+push: install ## upload an exported folder with your own login (.venv/bin/hf auth login): make push MODEL=FOLDER REPO=you/name
+	@env -u HF_HUB_OFFLINE $(BIN)/hf upload $(REPO) $(MODEL)
 
 ifneq ($(filter merge,$(MAKECMDGOALS)),)
 $(if $(and $(RUN),$(OUTPUT)),,$(error name a run with an adapter and a folder to make: make merge RUN=results/.../SEED OUTPUT=FOLDER))
