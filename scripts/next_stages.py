@@ -10,19 +10,14 @@ import sys
 from pathlib import Path
 
 from seedbed.config.experiment_folder import folder_of
+from seedbed.config.stages import decided
 from seedbed.core.errors import SeedbedError, explaining_system_errors
-from seedbed.core.files import read_json
 
 
-def stages_of(experiment: Path) -> list[Path]:
-    """The files of finished stages, in order."""
-    return sorted((experiment / "stages").glob("*.json"), key=lambda path: int(path.stem))
-
-
-def is_open(experiment: Path) -> bool:
-    """Whether a question is open after the last stage."""
-    made = stages_of(experiment)
-    return bool(made) and not read_json(made[-1])["finished"]
+def made(experiment: Path) -> tuple[int, bool]:
+    """The number of stages that were made, and whether the last one left a question open."""
+    found = [content["finished"] for _, content in decided(experiment)]
+    return len(found), bool(found) and not found[-1]
 
 
 def run(command: list[str]) -> int:
@@ -41,12 +36,13 @@ def main(arguments: list[str]) -> int:
     try:
         with explaining_system_errors():
             experiment = folder_of(configs)
-            while is_open(experiment):
-                before = len(stages_of(experiment))
+            stages, is_open = made(experiment)
+            while is_open:
                 if status := run(command):
                     return status
+                before, (stages, is_open) = stages, made(experiment)
                 # the stages are of a config that grew, and this one does not
-                if len(stages_of(experiment)) == before:
+                if stages == before:
                     break
     except SeedbedError as error:
         print(f"ERROR: {error}", file=sys.stderr)

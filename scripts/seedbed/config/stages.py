@@ -166,10 +166,10 @@ def _value_in_range(config: Mapping[str, Any], recipe: str) -> Any:
 def open_questions(experiment: Path, stage: Stage) -> str:
     """What remains open after a stage, in a sentence; empty where it was the last one."""
     path = stage_file(experiment, stage.number)
-    decided = read_json(path) if path.exists() else {"finished": True}
-    if decided["finished"]:
+    content = read_json(path) if path.exists() else {"finished": True}
+    if content["finished"]:
         return ""
-    found = decided["questions"].values()
+    found = content["questions"].values()
     seeds = {one["next"]["seeds"] for one in found if one["state"] == OPEN}
     values = {
         len(each) for one in found if one["state"] == WIDENING for each in one["next"]["values"].values()
@@ -196,6 +196,15 @@ def stage_file(experiment: Path, number: int) -> Path:
     return experiment / FOLDER / f"{number}.json"
 
 
+def decided(experiment: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The number and the content of each stage that was decided, in order."""
+    for number in itertools.count(1):
+        path = stage_file(experiment, number)
+        if not path.exists():
+            return
+        yield number, read_json(path)
+
+
 def asked(config: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a resolved config that say how an experiment grows."""
     return {key: config[key] for key in ("until", "ranges") if key in config}
@@ -209,15 +218,15 @@ def present_stage(config: Mapping[str, Any], experiment: Path) -> Stage:
     """
     first = _first(config)
     stage = Stage(1, False, first)
-    for number, decided in _decided(experiment):
-        _refuse_another_plan(asked(config), decided["asked"], stage_file(experiment, number))
-        column = "now" if decided["finished"] else "next"
-        known = {name: question[column] for name, question in decided["questions"].items()}
+    for number, content in decided(experiment):
+        _refuse_another_plan(asked(config), content["asked"], stage_file(experiment, number))
+        column = "now" if content["finished"] else "next"
+        known = {name: question[column] for name, question in content["questions"].items()}
         now = {
             name: {key: known.get(name, start).get(key, value) for key, value in start.items()}
             for name, start in first.items()
         }
-        finished = decided["finished"] and first.keys() <= decided["questions"].keys()
+        finished = content["finished"] and first.keys() <= content["questions"].keys()
         stage = Stage(number + (not finished), finished, now)
     return stage
 
@@ -276,11 +285,3 @@ def _questions(config: Mapping[str, Any]) -> dict[str, str]:
         for dataset, model, framework, recipe in places
         if is_trained(config, model, framework, recipe)
     }
-
-
-def _decided(experiment: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number in itertools.count(1):
-        path = stage_file(experiment, number)
-        if not path.exists():
-            return
-        yield number, read_json(path)
