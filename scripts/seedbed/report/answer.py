@@ -5,9 +5,11 @@ Nothing is claimed that an interval does not carry.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from seedbed.analysis.findings import finding, interest
+from seedbed.analysis.stopping import Standing, standing
 from seedbed.analysis.table_rows import SummaryRow
 from seedbed.analysis.verdicts import UNLEARNED
 from seedbed.core.rows import Row, grouped
@@ -113,6 +115,14 @@ class Asked:
     perplexities: Mapping[str, tuple[float, float]]
     baseline: Sequence[SummaryRow]
     pairs: Sequence[Comparison]
+
+    @cached_property
+    def standings(self) -> dict[str, Standing]:
+        """Where each question of inits stands, by framework; empty where no seeds are added."""
+        if self.subject != "pretraining":
+            return {}
+        found = {name: standing(self.experiment, row) for name, row in self.rows.items()}
+        return {name: now for name, now in found.items() if now is not None}
 
 
 def framework_of(asked: Asked, name: str) -> str:

@@ -1,15 +1,15 @@
 """Looks at an experiment that grows: where each question stands, and what the looks cost, in words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.findings import interest
-from seedbed.analysis.stopping import Standing, standing
+from seedbed.analysis.stopping import Standing
 from seedbed.core.known import known
 from seedbed.core.rows import Row
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name
+from seedbed.report.answer import Asked
 
 WORDS = Words("report/looks")
 
@@ -49,14 +49,9 @@ class Looks:
     power: float
 
 
-def looks(experiment: Experiment, rows: Mapping[str, Row]) -> Looks | None:
-    """Where the questions of some differences of inits stand; None in an experiment that does not grow.
-
-    Args:
-        experiment: whose rows these are.
-        rows: of contrasts.csv, by framework.
-    """
-    found = {name: now for name, row in rows.items() if (now := standing(experiment, row))}
+def looks(asked: Asked) -> Looks | None:
+    """Where the questions of one place stand; None where no seeds are added."""
+    experiment, found = asked.experiment, asked.standings
     if not found:
         return None
     alike = len({(now.state, now.seeds, now.examples) for now in found.values()}) == 1
@@ -73,9 +68,9 @@ def looks(experiment: Experiment, rows: Mapping[str, Row]) -> Looks | None:
     return Looks(looked[:1] if alike else looked, widths, interest(experiment), metric, experiment.power)
 
 
-def sentences(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
-    """The same in words; nothing in an experiment that does not grow."""
-    found = looks(experiment, rows)
+def sentences(asked: Asked) -> list[str]:
+    """The same in words."""
+    found = looks(asked)
     return [WORDS.say("looks", found)] if found else []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from seedbed.analysis import findings
 from seedbed.analysis.findings import favours, finding, headline_rows
 from seedbed.analysis.ranges import range_standings
-from seedbed.analysis.stopping import ENDED, FUTILE, OPEN, Standing, question_of_row, standing
+from seedbed.analysis.stopping import ENDED, FUTILE, OPEN, question_of_row
 from seedbed.analysis.verdicts import (
     COLLAPSE,
     FEW_SEEDS,
@@ -102,7 +102,7 @@ def _next_stage(asked: Asked) -> Step | None:
     """The next stage of a growing experiment, if there is one: values of a range, or seeds of a look."""
     if values := _more_values(asked):
         return Step("values", max(values))
-    seeds = {now.following for now in _standings(asked) if now.state == OPEN}
+    seeds = {now.following for now in asked.standings.values() if now.state == OPEN}
     return Step("look", sorted(map(known, seeds))) if seeds else None
 
 
@@ -121,17 +121,10 @@ def _more_values(asked: Asked) -> list[int]:
 
 def _after_looks(asked: Asked) -> Step | None:
     """What may decide a question that looks have not: other test texts, or a larger number of seeds."""
-    found = _standings(asked)
+    found = asked.standings.values()
     if needed := [known(now.examples) for now in found if now.state == FUTILE]:
         return Step("futile", max(needed))
     return Step("last_look", None) if any(now.state == ENDED for now in found) else None
-
-
-def _standings(asked: Asked) -> list[Standing]:
-    if asked.subject != "pretraining":
-        return []
-    found = (standing(asked.experiment, row) for row in asked.rows.values())
-    return [now for now in found if now is not None]
 
 
 def _only_rate(asked: Asked) -> float | None:

@@ -119,7 +119,7 @@ def _lines(asked: Asked) -> list[Line]:
     """Answer, collapsed runs, other comparisons, bag of words, and what to do next."""
     found = [
         ("answer", [answer_text(asked)]),
-        ("looks", looks.sentences(asked.experiment, asked.rows) if asked.subject == "pretraining" else []),
+        ("looks", looks.sentences(asked)),
         ("collapsed", collapsed_texts(asked)),
         ("compared", _pairs(asked.pairs)),
         ("baseline", _baseline(asked.experiment, asked.baseline)),

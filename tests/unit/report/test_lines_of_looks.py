@@ -1,5 +1,7 @@
 """Looks in the opening of a report: where a question stands, what the looks cost, and what to do next."""
 
+from dataclasses import replace
+
 import pytest
 from builders_growing import growing
 
@@ -38,23 +40,23 @@ def test_what_to_do_next_at_a_look(asked_of, row, step, about):
 
 def test_a_futile_question_asks_for_test_texts(asked_of):
     found = growing(**FUTILE)
-    ((looked,),) = [looks(found, {"fairseq": found.contrasts[0]}).looked]
+    (looked,) = looks(asked_of(found)).looked
     step = next_step(asked_of(found))
     assert (step.kind, step.about) == ("futile", looked.standing.examples)
 
 
-def test_the_width_is_relative_to_a_number_fixed_before():
-    found = growing(fixed_low=0.0, fixed_high=0.05)
-    told = looks(found, {"fairseq": found.contrasts[0]})
+def test_the_width_is_relative_to_a_number_fixed_before(asked_of):
+    told = looks(asked_of(growing(fixed_low=0.0, fixed_high=0.05)))
     assert told.widths == [pytest.approx(0.08 / 0.05)]
 
 
-def test_frameworks_are_named_where_they_do_not_stand_alike():
+def test_frameworks_are_named_where_they_do_not_stand_alike(asked_of):
     found = growing()
     (row,) = found.contrasts
     other = {**row, "ci_low": 0.01, "direction": "higher"}
     alike, apart = (
-        looks(found, {"fairseq": row, "transformers": each}).looked for each in (dict(row), other)
+        looks(replace(asked_of(found), rows={"fairseq": row, "transformers": each})).looked
+        for each in (dict(row), other)
     )
     assert [one.name for one in alike] == [""]
     assert [(one.name, one.standing.state) for one in apart] == [
