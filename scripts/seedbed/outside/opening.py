@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from seedbed.analysis.contrasts import SYSTEM
 from seedbed.analysis.differences import Contrast
+from seedbed.analysis.findings import finding, interest
 from seedbed.analysis.verdicts import FEW_SEEDS, verdict
 from seedbed.core.wording import Words
 from seedbed.core.words import code
 from seedbed.outside.analysis import Analysis
-from seedbed.report import answer as report
+from seedbed.report.answer import Asked, answer
 from seedbed.report.next_step import Step, next_step
 from seedbed.report.opening import Group, Line, Opening, answer_text, collapsed_texts
 from seedbed.report.undecided import of_side
@@ -30,7 +31,7 @@ class Comparison:
         place: on which dataset, in words; empty where there is one.
     """
 
-    asked: report.Asked
+    asked: Asked
     row: Contrast
     place: str
 
@@ -47,7 +48,7 @@ def comparisons(analysis: Analysis) -> list[Comparison]:
     for row in analysis.experiment.contrasts:
         of_inits = (row.recipe_a, row.recipe_b) == INITS
         sides = {"a": of_side(code(row.recipe_a)), "b": of_side(code(row.recipe_b))}
-        asked = report.Asked(
+        asked = Asked(
             experiment=analysis.experiment,
             subject="pretraining" if of_inits else SYSTEM,
             place="",
@@ -79,16 +80,16 @@ def sentence(one: Comparison) -> str:
     """The answer to one comparison: that of an experiment's summary, or the same with the systems' names."""
     if one.asked.subject == "pretraining" and not one.place:
         return answer_text(one.asked)
-    return WORDS.say("answer", report.answer(one.asked), *one.systems, one.place)
+    return WORDS.say("answer", answer(one.asked), *one.systems, one.place)
 
 
 def _counted(analysis: Analysis, asked: Sequence[Comparison]) -> str:
     experiment = analysis.experiment
-    small = sum(report.finding(experiment, one.row) == "small" for one in asked)
+    small = sum(finding(experiment, one.row) == "small" for one in asked)
     seeds_alone = sum(one.row.dataset not in analysis.by_example for one in asked)
-    interest, metric, level = report.interest(experiment), experiment.metric, experiment.confidence
     counts = sum(map(_is_decided, asked)), small, len(asked)
-    return WORDS.say("counted", *counts, interest, metric, level, seeds_alone)
+    bounds = interest(experiment), experiment.metric, experiment.confidence
+    return WORDS.say("counted", *counts, *bounds, seeds_alone)
 
 
 def _is_decided(one: Comparison) -> bool:
@@ -119,7 +120,7 @@ def _step(analysis: Analysis, one: Comparison) -> tuple[str, object]:
 
 def _step_of_several(analysis: Analysis, asked: Sequence[Comparison]) -> tuple[str, object]:
     """By verdicts alone: to plan seeds for each of many comparisons takes longer than all else."""
-    found = {report.finding(analysis.experiment, one.row) for one in asked}
+    found = {finding(analysis.experiment, one.row) for one in asked}
     if found <= {"single", FEW_SEEDS}:
         return _step(analysis, asked[0])
     if found <= {"higher", "lower", "small"}:
