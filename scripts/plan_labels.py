@@ -8,16 +8,13 @@ The target is a fraction of accuracies and F1, in nats of losses, and else in th
 """
 
 import argparse
-import contextlib
-import shutil
 import sys
 from pathlib import Path
 
+from seedbed import commands
 from seedbed.analysis.label_plan import NEED_COLUMNS, plan_labels
 from seedbed.core.errors import SeedbedError, explaining_system_errors
-from seedbed.core.printable import for_terminal
 from seedbed.core.rows import check_output, write_table
-from seedbed.core.screen import screen
 from seedbed.report.label_plan import facts
 
 
@@ -30,25 +27,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("target", metavar="TARGET", help="test score to reach, such as 0.85")
     parser.add_argument("--metric", help="of the target, if not the main one of the experiment")
     parser.add_argument("--output", type=Path, help="write the numbers to FILE.csv, too")
-    # missing options have the defaults of the config
-    statistics = parser.add_argument_group("statistics", argument_default=argparse.SUPPRESS)
-    statistics.add_argument("--confidence", type=float, help="level of intervals, such as 0.95")
-    statistics.add_argument("--replicates", type=int, help="of the bootstrap")
-    statistics.add_argument("--bootstrap-seed", type=int, help="of the bootstrap's draws")
-    options = vars(parser.parse_args(arguments))
-    experiment, target, metric, output = (
-        options.pop(name) for name in ("experiment", "target", "metric", "output")
-    )
+    commands.add_statistics(parser)
+    options = parser.parse_args(arguments)
+    output = options.output
     try:
         with explaining_system_errors():
             check_output(output)
-            plan = plan_labels(experiment, target, metric, options)
+            plan = plan_labels(
+                options.experiment, options.target, options.metric, commands.statistics_of(options)
+            )
             if output is not None:
                 write_table(output, NEED_COLUMNS, plan.rows)
-        width = min(100, shutil.get_terminal_size().columns)
         places = [] if output is None else [f"Numbers: {output}"]
-        with contextlib.suppress(BrokenPipeError):  # of `| head`
-            print(for_terminal(screen(facts(plan, width), places, "", width, lines=None)), flush=True)
+        commands.show(facts(plan, commands.columns()), places, "", lines=None)
     except SeedbedError as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return 1

@@ -140,6 +140,10 @@ def tell(text: str) -> None:
 
 def show(facts: Mapping[str, Any], places: Sequence[str], rest: str, lines: int | None = LINES) -> None:
     """Print what a document opens with on one screen; see `core.screen.screen`."""
-    width = min(MOST_COLUMNS, shutil.get_terminal_size().columns)
     with contextlib.suppress(BrokenPipeError):  # of `| head`
-        print(for_terminal(screen(facts, places, rest, width, lines)), flush=True)
+        print(for_terminal(screen(facts, places, rest, columns(), lines)), flush=True)
+
+
+def columns() -> int:
+    """The length of a line on this terminal."""
+    return min(MOST_COLUMNS, shutil.get_terminal_size().columns)
