@@ -103,7 +103,7 @@ def contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], end
     """The differences of a family with intervals and tests; `ending` tells tables of one family apart."""
     metric, of_gains = experiment.metric, family in OF_GAINS
     unit = unit_of(metric).difference
-    named = [*told_header(family), header("contrasts", "seeds")]
+    named = [*subject_and_recipe_header(family), header("contrasts", "seeds")]
     difference, reduction, given, over_seeds, p_value, p_holm, correlation, no_verdict = headers(
         "contrasts", "difference", "error_reduction", "given", "over_seeds", "p_value", "p_holm",
         "seed_correlation", "no_verdict",
@@ -127,7 +127,7 @@ def contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], end
     shown = [column for column in columns if not column[1] or any(row[column[1]] is not None for row in rows)]
 
     def line(row: Row) -> list[Any]:
-        told = [*told_apart(experiment.reporting["recipes"], row), seeds_text(row)]
+        told = [*subject_and_recipe(experiment.reporting["recipes"], row), seeds_text(row)]
         return [*told, *(cell(row) for _, _, cell in shown)]
 
     caption = WORDS.say("caption", FAMILIES[family], experiment.scored, unit, direction(metric))
@@ -161,7 +161,7 @@ def error_table(experiment: Experiment, family: str, rows: Sequence[Row], ending
     """Where the error of each comes from, and other measures."""
     metric = experiment.metric
     unit = unit_of(metric).difference
-    named = told_header(family)
+    named = subject_and_recipe_header(family)
     parts = headers("errors", "standard_error", "of_seeds", "of_examples")
     paired = any(row["pairing_ratio"] is not None for row in rows)
     exact = any(can_be_exact(experiment, row) for row in rows)
@@ -173,7 +173,7 @@ def error_table(experiment: Experiment, family: str, rows: Sequence[Row], ending
 
     def line(row: Row) -> list[Any]:
         return [
-            *told_apart(experiment.reporting["recipes"], row),
+            *subject_and_recipe(experiment.reporting["recipes"], row),
             size_cell(row["standard_error"], 2, metric),
             *(part_cell(row[key], metric) for key in ("se_seeds", "se_examples")),
             interval_cell(row["bootstrap_low"], row["bootstrap_high"], metric, of_gains=family in OF_GAINS),
@@ -205,12 +205,12 @@ def can_be_exact(experiment: Experiment, row: Row) -> bool:
     return statistics.smallest_p(*sizes, paired=row["paired"]) < 1 - experiment.confidence
 
 
-def told_header(family: str) -> list[str]:
-    """Headers of `told_apart`, by family."""
+def subject_and_recipe_header(family: str) -> list[str]:
+    """Headers of `subject_and_recipe`, by family."""
     return [*subject_header(family), *([] if family == SYSTEM else [header("contrasts", "recipe")])]
 
 
-def told_apart(recipes: Mapping[str, Mapping[str, Any]], row: Row) -> list[str]:
+def subject_and_recipe(recipes: Mapping[str, Mapping[str, Any]], row: Row) -> list[str]:
     """What a contrast is about, with its recipe; systems from outside have none."""
     return [*subject(row), *([] if row["family"] == SYSTEM else [contrast_recipe(recipes, row)])]
 
@@ -380,7 +380,7 @@ def pair_section(experiment: Experiment) -> list[Block]:
 def _pair_table(experiment: Experiment, family: str, groups: Sequence[Sequence[Row]]) -> Table:
     level = 1 - experiment.confidence
     sides = SIDES.get(family, [cell_word("first_side"), cell_word("second_side")])
-    named = [*told_header(family), header("pairs", "pairs")]
+    named = [*subject_and_recipe_header(family), header("pairs", "pairs")]
     wins = (header("pairs", column, side=side) for column in ("only", "better") for side in sides)
     recipes = experiment.reporting["recipes"]
     same = ("family", *PLACE, "model_b", "a", "b", "recipe_a", "recipe_b", "selection")
@@ -425,7 +425,7 @@ def pair_line(recipes: Mapping[str, Mapping[str, Any]], pairs: Sequence[Row], le
     decided = [pair for pair in pairs if pair["p_holm"] < level]
     a_better = sum(pair["only_a_right"] > pair["only_b_right"] for pair in decided)
     return [
-        *told_apart(recipes, first),
+        *subject_and_recipe(recipes, first),
         len(pairs),
         *(percent_cell(share) for share in shares.values()),
         *(
