@@ -122,9 +122,8 @@ def read(experiment: Path) -> PlannedRuns:
     """
     path = plan_file(experiment)
     try:
-        with open(
-            path, encoding="utf-8"
-        ) as stream:  # replaced meanwhile, text and time are still of one file
+        # should the file be replaced meanwhile, text and time are still of one file
+        with open(path, encoding="utf-8") as stream:
             content, started = parse_json(stream.read()), os.fstat(stream.fileno()).st_mtime
         return _planned(experiment, started, content)
     except FileNotFoundError:
