@@ -22,7 +22,7 @@ def main() -> int:
     sys.modules["bitsandbytes"] = None
     from seedbed.core import checksums, interruption
     from seedbed.training import merging
-    from seedbed.training.transformers.base_trainer import be_quiet
+    from seedbed.training.transformers import be_quiet
 
     be_quiet()
     interruption.unwind()  # else a stopped merge would leave a half-written folder

@@ -1,13 +1,11 @@
 """A finished run as a classifier of texts: a model of Transformers with the weights of either framework."""
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-import transformers
 from safetensors.torch import load_file
 from scipy.special import expit
 from transformers import RobertaConfig, RobertaForSequenceClassification
@@ -25,6 +23,7 @@ from seedbed.training.metrics import log_softmax
 from seedbed.training.results import TOLERANCES
 from seedbed.training.targets import Scale
 from seedbed.training.token_ids import Split
+from seedbed.training.transformers import be_quiet
 from seedbed.training.transformers.evaluation import Evaluation
 
 # test examples whose predictions must be those of the run before new ones are made
@@ -173,13 +172,6 @@ def check_predictions(
 
 
 # --- models -------------------------------------------------------------------------------------------------
-
-
-def be_quiet() -> None:
-    """Limit messages of Transformers, and of bitsandbytes, which peft imports, to what users should know."""
-    transformers.logging.set_verbosity_warning()
-    transformers.logging.disable_progress_bar()
-    logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
 
 
 def load(run: FinishedRun, weights: Weights) -> tuple[Any, Any]:

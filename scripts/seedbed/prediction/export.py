@@ -29,6 +29,7 @@ from seedbed.prediction.weights import Weights
 from seedbed.training import token_ids
 from seedbed.training.targets import Scale
 from seedbed.training.token_ids import Text
+from seedbed.training.transformers import be_quiet
 from seedbed.training.transformers.evaluation import Evaluation
 
 # Share of test texts that AutoTokenizer may split in another way than the run's tokenizer: both know pieces
@@ -65,7 +66,7 @@ def export(run: FinishedRun, weights: Weights, output: Path, card: Callable[[Exp
     Raises:
         SeedbedError: the folder does not predict the test set as the run did.
     """
-    classifiers.be_quiet()
+    be_quiet()
     part = output.with_name(f".{output.name}.{uuid.uuid4().hex}.part")
     with unwinding():
         try:

@@ -2,7 +2,6 @@
 
 import collections
 import contextlib
-import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,25 +9,14 @@ import numpy as np
 import torch
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import RandomSampler
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
-# bitsandbytes, which peft imports, warns of faster kernels on a model hub
-logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
-
-from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments  # noqa: E402
-from transformers.utils import logging as transformers_logging  # noqa: E402
-
-from seedbed.core.recipes import is_evaluated  # noqa: E402
-from seedbed.running.jobs import Job  # noqa: E402
-from seedbed.training import hardware, methods  # noqa: E402
-from seedbed.training.progress import Progress, check_updates  # noqa: E402
-from seedbed.training.recording import Recorder  # noqa: E402
-from seedbed.training.schedule import learning_rate, updates_per_epoch  # noqa: E402
-
-
-def be_quiet() -> None:
-    """Limit Transformers' messages to warnings, without progress bars."""
-    transformers_logging.set_verbosity_warning()
-    transformers_logging.disable_progress_bar()
+from seedbed.core.recipes import is_evaluated
+from seedbed.running.jobs import Job
+from seedbed.training import hardware, methods
+from seedbed.training.progress import Progress, check_updates
+from seedbed.training.recording import Recorder
+from seedbed.training.schedule import learning_rate, updates_per_epoch
 
 
 def train_and_select(trainer: "RecipeTrainer") -> dict[str, Any]:

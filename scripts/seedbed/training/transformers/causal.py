@@ -14,7 +14,8 @@ from seedbed.training import adapter_parameters, hardware, methods, results, tok
 from seedbed.training.generation import Answered, Limits, Questions, generate_answers
 from seedbed.training.initial_models import DROPOUTS
 from seedbed.training.progress import Progress, start
-from seedbed.training.transformers.base_trainer import RecipeTrainer, be_quiet, train_and_select
+from seedbed.training.transformers import be_quiet
+from seedbed.training.transformers.base_trainer import RecipeTrainer, train_and_select
 
 
 def train(jobs: list[Job]) -> None:

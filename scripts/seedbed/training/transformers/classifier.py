@@ -29,7 +29,8 @@ from seedbed.training.objectives import Objective
 from seedbed.training.packing import Texts
 from seedbed.training.progress import Progress, start
 from seedbed.training.token_ids import Split, Text
-from seedbed.training.transformers.base_trainer import RecipeTrainer, be_quiet, train_and_select
+from seedbed.training.transformers import be_quiet
+from seedbed.training.transformers.base_trainer import RecipeTrainer, train_and_select
 from seedbed.training.transformers.evaluation import TYPES, Evaluation, attention_mask, packed, padded
 from seedbed.training.transformers.on_states import HeadTrainer, without_encoder
 
