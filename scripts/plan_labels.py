@@ -14,7 +14,7 @@ from pathlib import Path
 from seedbed import commands
 from seedbed.analysis.label_plan import NEED_COLUMNS, plan_labels
 from seedbed.core.errors import SeedbedError, explaining_system_errors
-from seedbed.core.rows import check_output, write_table
+from seedbed.core.rows import write_table
 from seedbed.report.label_plan import facts
 
 
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     output = options.output
     try:
         with explaining_system_errors():
-            check_output(output)
+            commands.check_table(output)
             plan = plan_labels(
                 options.experiment, options.target, options.metric, commands.statistics_of(options)
             )

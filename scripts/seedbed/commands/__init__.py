@@ -122,6 +122,35 @@ def check_new(output: Path, endings: Sequence[str] = ()) -> None:
             where=str(output),
             hint=f"name a file that ends in {' or '.join(endings)}",
         )
+    _check_parents(output)
+
+
+def check_table(output: Path | None) -> None:
+    """Refuse a table that cannot be written, before anything is computed; one that is there gives way.
+
+    Args:
+        output: the file; None: there is none to write.
+
+    Raises:
+        SeedbedError: its name does not end in .csv, or a file or folder stands in its way.
+    """
+    if output is None:
+        return
+    if output.suffix != ".csv":
+        raise SeedbedError(
+            "the numbers are written as CSV", where=str(output), hint="name a file that ends in .csv"
+        )
+    if output.is_dir():
+        raise SeedbedError(
+            "no file can be written there",
+            where=str(output),
+            found="a folder",
+            hint="name a file in a folder, such as results/numbers.csv",
+        )
+    _check_parents(output)
+
+
+def _check_parents(output: Path) -> None:
     if files := [folder for folder in output.parents if folder.is_file()]:
         raise SeedbedError(
             "the output cannot be written there",

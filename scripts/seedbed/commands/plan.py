@@ -86,10 +86,10 @@ def run(options: argparse.Namespace) -> None:
             file that cannot be written.
     """
     from seedbed.analysis.seed_plan import SEED_PLAN_COLUMNS, plan_rows
-    from seedbed.core.rows import check_output, write_table
+    from seedbed.core.rows import write_table
     from seedbed.report.seed_plan import facts
 
-    check_output(options.output)
+    commands.check_table(options.output)
     plans = _plans(options)
     if options.output is not None:
         write_table(options.output, SEED_PLAN_COLUMNS, plan_rows(plans))

@@ -249,31 +249,6 @@ def _bool(text: str) -> bool:
 # --- writing and grouping -----------------------------------------------------------------------------------
 
 
-def check_output(output: Path | None) -> None:
-    """Refuse a table that cannot be written, before anything is computed.
-
-    Args:
-        output: the file; None: there is none to write.
-
-    Raises:
-        SeedbedError: its name does not end in .csv, or a file or folder stands in its way.
-    """
-    if output is None:
-        return
-    if output.suffix != ".csv":
-        raise SeedbedError(
-            "the numbers are written as CSV", where=str(output), hint="name a file that ends in .csv"
-        )
-    files = [folder for folder in output.parents if folder.is_file()]
-    if files or output.is_dir():
-        raise SeedbedError(
-            "no file can be written there",
-            where=str(output),
-            found=f"{files[0]} is a file" if files else "a folder",
-            hint="name a file in a folder, such as results/labels.csv",
-        )
-
-
 def write_table(path: str | Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
     """Write rows for `read_table`; a missing key or None is an empty cell."""
     write_rows(path, columns, map(_cells, rows))
