@@ -29,7 +29,11 @@ RUNS = {
         classifier,
         builders.make_run("transformers", method="lora", init="pretrained"),
     ),
-    "fused": (FUSED, classifier, builders.make_run("transformers", fused=[[3, 3], [4, 4]])),
+    "fused": (
+        FUSED,
+        classifier,
+        builders.make_run("transformers", fused=[["random", 3, 3], ["random", 4, 4]]),
+    ),
     "causal_full": (CAUSAL, causal, builders.make_causal_run("full")),
     "causal_lora": (CAUSAL, causal, builders.make_causal_run("lora")),
     "causal_none": (CAUSAL, causal, builders.make_causal_run("none")),

@@ -130,9 +130,9 @@ def fused_seeds(document: Row, path: Path) -> int:
     group = document.get("fused_with")
     if group is None:
         return 1
-    own = [document["run"][f"{kind}_seed"] for kind in ("init", "data")]
+    own = [document["run"][name] for name in ("init", "init_seed", "data_seed")]
     if not isinstance(group, list) or own not in group:
-        raise _fault(f"{path}, fused_with", f"{group}, without the run's own seeds {own}")
+        raise _fault(f"{path}, fused_with", f"{group}, without the run itself, {own}")
     return len(group)
 
 

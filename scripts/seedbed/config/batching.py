@@ -47,10 +47,9 @@ class OneAfterAnother:
         """
         if self.size == 1:
             return [replace(run, batch=run.folder) for run in runs]
-        seeds = {seed: place for place, seed in enumerate(dict.fromkeys(run.seed for run in runs))}
         counts: collections.Counter[str] = collections.Counter()
         named = {}
-        for run in sorted(runs, key=lambda run: seeds[run.seed]):
+        for run in _by_seed(runs):
             group = f"{run.dataset}/{run.model}/{run.framework}"
             named[run] = replace(run, batch=f"{group}/{counts[group] // self.size:03d}")
             counts[group] += 1
@@ -74,7 +73,7 @@ class OneAfterAnother:
 
 @dataclass(frozen=True)
 class FusedSeeds(OneAfterAnother):
-    """The seeds of a cell are trained as one batched model, at most `size` of them, or all if that is 1."""
+    """The runs of a recipe are trained as one batched model, at most `size` of them, or all if that is 1."""
 
     name = "fused seeds"
     off = ("fused_seeds", "false")
@@ -84,27 +83,27 @@ class FusedSeeds(OneAfterAnother):
         return True
 
     def put(self, runs: "Sequence[Run]") -> "list[Run]":
-        """Name the batch of each run: DATASET/MODEL/FRAMEWORK/NUMBER, seeds of one cell.
+        """Name the batch of each run: DATASET/MODEL/FRAMEWORK/NUMBER, runs of one recipe.
 
         Batches are numbered by the place of their seeds first, so that added seeds change no full batches.
         """
         seen: collections.Counter[tuple[str, ...]] = collections.Counter()
         groups: dict[tuple[int, tuple[str, ...]], list[Run]] = {}
-        for run in runs:
-            cell = (run.dataset, run.model, run.framework, run.init, run.recipe)
-            groups.setdefault((seen[cell] // self.size if self.size > 1 else 0, cell), []).append(run)
-            seen[cell] += 1
+        for run in _by_seed(runs):
+            what = (run.dataset, run.model, run.framework, run.recipe)
+            groups.setdefault((seen[what] // self.size if self.size > 1 else 0, what), []).append(run)
+            seen[what] += 1
         counts: collections.Counter[str] = collections.Counter()
         named = {}
-        for part, cell in sorted(groups, key=lambda group: group[0]):
-            place = "/".join(cell[:3])
-            named |= {run: replace(run, batch=f"{place}/{counts[place]:03d}") for run in groups[part, cell]}
+        for part, what in sorted(groups, key=lambda group: group[0]):
+            place = "/".join(what[:3])
+            named |= {run: replace(run, batch=f"{place}/{counts[place]:03d}") for run in groups[part, what]}
             counts[place] += 1
         return [named[run] for run in runs]
 
     def params(self, batch: "Sequence[Run]") -> dict[str, Any]:
-        """The seeds of all runs of the batch, in the order of the grid: the results depend on them."""
-        return {"fused": [[run.init_seed, run.data_seed] for run in batch]}
+        """Init, init seed and data seed of all runs of the batch: the results depend on them."""
+        return {"fused": [[run.init, run.init_seed, run.data_seed] for run in _by_seed(batch)]}
 
     def memory(self, of_run: int, largest: int) -> int:
         return of_run + MEMORY * (largest - 1)
@@ -113,7 +112,7 @@ class FusedSeeds(OneAfterAnother):
         return largest
 
     def check(self, config: Mapping[str, Any]) -> None:
-        """Check that the seeds of a cell can be trained as one batched model.
+        """Check that the runs of a recipe can be trained as one batched model.
 
         Raises:
             SeedbedError: the task, a model, a method, a precision or `batches.at_once` does not allow it.
@@ -159,6 +158,12 @@ class FusedSeeds(OneAfterAnother):
                         found=recipe[key],
                         hint=f"give {' or '.join(possible)}, or set fused_seeds to false",
                     )
+
+
+def _by_seed(runs: "Sequence[Run]") -> "list[Run]":
+    """The runs, by the place of their seed in the grid first."""
+    seeds = {seed: place for place, seed in enumerate(dict.fromkeys(run.seed for run in runs))}
+    return sorted(runs, key=lambda run: seeds[run.seed])
 
 
 def batching_of(config: Mapping[str, Any]) -> OneAfterAnother:

@@ -175,12 +175,12 @@ def _check_sweep(family: str, sweep: dict[str, Any], recipe: dict[str, Any]) -> 
 def _check_values(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> None:
     """Refuse values of a recipe of the grid that conflict."""
     in_fairseq = "fairseq" in {*METHODS[recipe["method"]].frameworks} & {*config["grid"]["frameworks"]}
-    if recipe["precision"] == "bfloat16" and in_fairseq:
+    if recipe["precision"] == "bfloat16" and in_fairseq and not config["fused_seeds"]:
         raise SeedbedError(
-            "fairseq 0.12 has no bfloat16 on a GPU, so the frameworks would differ",
+            "fairseq 0.12 has no bfloat16, so the frameworks would differ",
             where=f"config, recipes.{recipe['family']}.precision",
             found="bfloat16",
-            hint="use float16 or float32, or leave fairseq out of grid.frameworks",
+            hint="set fused_seeds to true, use float32 or float16, or leave fairseq out of grid.frameworks",
         )
     if recipe["schedule"] != "constant" and recipe["end_learning_rate"] > recipe["learning_rate"]:
         raise SeedbedError(

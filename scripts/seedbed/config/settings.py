@@ -1067,7 +1067,7 @@ class Gpus(Block):
 class Batches(Block):
     """Runs that share one job: one allocation and one GPU of a cluster.
 
-    No number changes, unless fused_seeds is true: then it limits the seeds of a model.
+    No number changes, unless fused_seeds is true: then it limits the runs of a model.
     """
 
     runs: Count = key(1, "Runs per job; 1: each run has its own job.", unit="runs")
@@ -1139,9 +1139,10 @@ class Settings(Block):
     batches: Batches = Batches()
     fused_seeds: Switch = key(
         False,
-        "Train all seeds of a cell (dataset, model, framework, init, recipe) in one process as one batched "
-        "model; if batches.runs is above 1, at most that many seeds at a time. For classification with the "
-        "method full in float32, tf32 or (Transformers only) bfloat16, except for models of the format auto; "
-        "batches.at_once must be 1. With dropout, a run's random numbers depend on the seeds trained with "
-        "it. So switching this, or adding a seed to a group, trains the runs of that group again.",
+        "Train all seeds of a dataset, model, framework and recipe, from the checkpoint and from random "
+        "weights, in one process as one batched model; if batches.runs is above 1, at most that many runs at "
+        "a time. For classification with the method full in float32, tf32 or bfloat16, except for models of "
+        "the format auto; batches.at_once must be 1. With dropout, a run's random numbers depend on the runs "
+        "trained with it. So switching this, or adding a seed to a group, trains the runs of that group "
+        "again.",
     )

@@ -312,10 +312,10 @@ class Runs:
         try:
             record = read_json(path)
             metric = self._plan.task.reported[0]
-            seconds, seeds = round(record["seconds"]["total"]), len(record.get("fused_with", ()))
+            seconds, together = round(record["seconds"]["total"]), len(record.get("fused_with", ()))
             parts = ["diverged"] if record.get("diverged") else []
             parts.append(f"{metric_name(metric)} {value_text(metric, record['test'][metric])}")
-            parts.append(f"{seconds:,} s" + (f" for {seeds} seeds" if seeds > 1 else ""))
+            parts.append(f"{seconds:,} s" + (f" for {together} runs" if together > 1 else ""))
             self._durations.add(record)
         except (OSError, ValueError, KeyError):
             parts = ["done"]  # its files are in a bucket

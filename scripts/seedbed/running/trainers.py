@@ -36,15 +36,20 @@ class Trainer:
     together: bool = False
 
 
-# seeds of a cell as one batched model, for runs of both frameworks
+# the runs of a recipe as one batched model, in both frameworks
 FUSED = Trainer(
     "fused",
     "seedbed.training.fused.trainer",
     PACKING
     | {
+        "fused_acceleration": "training/fused/acceleration.py",
+        "fused_batches": "training/fused/batches.py",
+        "fused_kernels": "training/fused/kernels.py",
         "fused_model": "training/fused/model.py",
+        "fused_operations": "training/fused/operations.py",
         "fused_optimizer": "training/fused/optimizer.py",
         "fused_order": "training/fused/order.py",
+        "fused_tables": "training/fused/tables.py",
         "fused_texts": "training/fused/texts.py",
         "fused_trainer": "training/fused/trainer.py",
         "roberta": "models/roberta.py",

@@ -112,22 +112,56 @@ class Filled:
     ) -> torch.Tensor:
         """Attention as of packed texts, by a kernel that reads the texts' places from the GPU."""
         alone = query.shape != key.shape
-        if not query.is_cuda:
-            lengths = self.starts.diff().tolist()
-            asked = [1] * len(lengths) if alone else lengths
-            return attention(query, key, value, lengths, dropout, scale, asked)
         asked = torch.arange(len(self.starts), dtype=torch.int32, device=query.device)
-        size = query.shape[-1]
-        room = -size % 8  # the kernel takes no other sizes of heads
-        # what scaled_dot_product_attention calls for nested tensors, whose lengths it would read on the CPU
-        found = torch.ops.aten._flash_attention_forward(
-            *(F.pad(part[0].transpose(0, 1), (0, room)) for part in (query, key, value)),
+        found = flash(
+            *(part[0].transpose(0, 1) for part in (query, key, value)),
             *(asked if alone else self.starts, self.starts),
             *(1 if alone else self.longest, self.longest),
-            *(dropout, False, False),
-            scale=size**-0.5 if scale is None else scale,
+            dropout,
+            scale,
         )
-        return found[0].transpose(0, 1)[None, ..., :size]
+        return found.transpose(0, 1)[None]
+
+
+def flash(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    asked: torch.Tensor,
+    starts: torch.Tensor,
+    longest_asked: int,
+    longest: int,
+    dropout: float = 0.0,
+    scale: float | None = None,
+) -> torch.Tensor:
+    """FlashAttention within each text, in half precision on a GPU; elsewhere the same by `attention`.
+
+    Args:
+        query: (asked tokens, heads, head size).
+        key, value: (tokens, heads, head size).
+        asked: place of each text's first token in `query`, and the number of these, (texts + 1,), int32.
+        starts: the same for `key`.
+        longest_asked, longest: no text has more tokens in `query` and `key`.
+        dropout, scale: as in `attention`.
+
+    Returns:
+        Tensor of the shape of `query`.
+    """
+    if not query.is_cuda:
+        parts = (part.transpose(0, 1)[None] for part in (query, key, value))
+        lengths, asks = starts.diff().tolist(), asked.diff().tolist()
+        return attention(*parts, lengths, dropout, scale, asks)[0].transpose(0, 1)
+    size = query.shape[-1]
+    room = -size % 8  # the kernel takes no other sizes of heads
+    padded_parts = (F.pad(part, (0, room)) for part in (query, key, value)) if room else (query, key, value)
+    # what scaled_dot_product_attention calls for nested tensors, whose lengths it would read on the CPU
+    found = torch.ops.aten._flash_attention_forward(
+        *padded_parts,
+        *(asked, starts, longest_asked, longest),
+        *(dropout, False, False),
+        scale=size**-0.5 if scale is None else scale,
+    )
+    return found[0][..., :size]
 
 
 MULTIPLE_OF_TOKENS = 128  # of `Filled` texts: 8 reviews of CLS-Books have 976 on average
@@ -137,6 +171,13 @@ Texts = Packed | Padded | Filled
 def is_used_on(device: torch.device) -> bool:
     """Whether batches are packed on the device instead of padded: only on a CPU, see above."""
     return device.type == "cpu"
+
+
+def can_fill(device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether `flash` can be used: in half precision since Ampere, unless numbers must be repeatable."""
+    if device.type != "cuda" or dtype == torch.float32 or torch.are_deterministic_algorithms_enabled():
+        return False
+    return torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def pack(batch: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None) -> Packed:

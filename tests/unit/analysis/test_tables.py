@@ -599,14 +599,14 @@ def test_what_a_run_cannot_tell_is_an_empty_cell(broken, key):
 
 
 def test_runs_tell_how_many_seeds_their_time_and_memory_are_of(broken):
-    put(broken.folders[0], "fused_with", [[5, 5], [0, 0], [7, 9]])
+    put(broken.folders[0], "fused_with", [["random", 0, 0], ["pretrained", 0, 0], ["pretrained", 7, 9]])
     assert [run["fused_seeds"] for run in broken.aggregate()["runs"][:2]] == [3, 1]
 
 
 @pytest.mark.parametrize("value", [3, [], [[1, 1], [2, 2]], [0]])
 def test_fused_seeds_that_are_not_the_runs_are_refused(broken, value):
     path = put(broken.folders[0], "fused_with", value)
-    fails(broken, "tells what cannot be", f"{path}, fused_with", "[0, 0]")
+    fails(broken, "tells what cannot be", f"{path}, fused_with", "['pretrained', 0, 0]")
 
 
 @pytest.mark.parametrize(

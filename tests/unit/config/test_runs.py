@@ -65,9 +65,9 @@ def pair(run: Run) -> str:
     return f"{run.dataset}/{run.model}/{run.framework}"
 
 
-def cell(run: Run) -> tuple[str, ...]:
+def recipe(run: Run) -> tuple[str, ...]:
     """What all runs of one batched model have in common."""
-    return (pair(run), run.init, run.recipe)
+    return (pair(run), run.recipe)
 
 
 @given(grid=GRIDS)
@@ -92,7 +92,7 @@ def test_batches_are_a_partition_that_changes_nothing_else_of_a_run(put, grid, s
 
 
 @given(grid=GRIDS, size=SIZES.filter(lambda size: size > 1))
-@pytest.mark.parametrize(("put", "kind"), [(alone, pair), (fused, cell)])
+@pytest.mark.parametrize(("put", "kind"), [(alone, pair), (fused, recipe)])
 def test_batches_are_as_full_as_can_be_and_numbered_without_gaps(put, kind: Callable[[Run], Any], grid, size):
     batched = put(runs_of(grid), size)
     assert all(len(folders) <= size for folders in members(batched).values())
@@ -106,10 +106,10 @@ def test_batches_are_as_full_as_can_be_and_numbered_without_gaps(put, kind: Call
 
 
 @given(grid=GRIDS)
-def test_without_a_limit_all_seeds_of_a_cell_are_fused(grid):
+def test_without_a_limit_all_runs_of_a_recipe_are_fused(grid):
     batched = fused(runs_of(grid), 1)
-    cells = [{cell(run) for run in batched if run.batch == name} for name in members(batched)]
-    assert sorted(cells, key=str) == sorted(({each} for each in {cell(run) for run in batched}), key=str)
+    recipes = [{recipe(run) for run in batched if run.batch == name} for name in members(batched)]
+    assert sorted(recipes, key=str) == sorted(({each} for each in {recipe(run) for run in batched}), key=str)
 
 
 @given(grid=GRIDS, size=SIZES, data=st.data())

@@ -133,6 +133,7 @@ def test_every_module_that_a_trainer_imports_counts_or_is_known_not_to():
         "training/events",
         "training/stopwatch",
     }  # fmt: skip
+    of_a_gpu = {"training/fused/kernels", "training/fused/tables"}  # imported where there is Triton
     code = """
 import os
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -152,7 +153,7 @@ for module in list(sys.modules.values()):
         path.removesuffix(".py") for kind in identity.KINDS for path in identity.modules_of(kind).values()
     }
     assert imported == (counted | neutral) & imported
-    assert counted <= imported
+    assert counted - of_a_gpu <= imported
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ def test_runs_of_a_batch_are_counted_one_by_one(tmp_path, monkeypatch, kind):
     assert workflow.finish(100) == ""
     assert workflow.start(0) == ""
     assert workflow.finish(0, fused_with=[0, 1, 2]).startswith("1/12 fairseq from the checkpoint, seed 0: ")
-    assert "21 s for 3 seeds" in workflow.stream.getvalue()
+    assert "21 s for 3 runs" in workflow.stream.getvalue()
 
 
 def test_errors_warnings_and_other_messages_stay_snakemakes(workflow):

@@ -52,14 +52,15 @@ def members(plan: Plan) -> dict[str, list[str]]:
     return found
 
 
-def test_a_batch_is_all_seeds_of_a_cell_by_the_names_of_other_batches(tmp_path):
+def test_a_batch_is_all_seeds_of_a_recipe_by_the_names_of_other_batches(tmp_path):
     plan = planned(tmp_path, seeds=[0, 1, {"init": 0, "data": 3}])
     assert members(plan) == {
-        f"reviews_fr/roberta_tiny_fr/{framework}/{number:03d}": [
-            f"{framework} {init} demo {seed}" for seed in ("seed0", "seed1", "seed0-3")
+        f"reviews_fr/roberta_tiny_fr/{framework}/000": [
+            f"{framework} {init} demo {seed}"
+            for seed in ("seed0", "seed1", "seed0-3")
+            for init in ("pretrained", "random")
         ]
         for framework in ("fairseq", "transformers")
-        for number, init in enumerate(["pretrained", "random"])
     }
 
 
@@ -67,25 +68,24 @@ def test_params_tell_the_group_and_only_where_seeds_are_fused(tmp_path):
     config = load_config([ROOT / "config.yaml"]) | {"results": str(tmp_path)}
     config["grid"]["seeds"] = [0, 2, {"init": 1, "data": 5}]
     names = {"dataset": "reviews_fr", "model": "roberta_tiny_fr", "init": "random", "recipe": "demo"}
-    wildcards = SimpleNamespace(**names, seed="seed2", batch="001")
+    wildcards = SimpleNamespace(**names, seed="seed2", batch="000")
+    group = [[init, *seeds] for seeds in ([0, 0], [2, 2], [1, 5]) for init in ("pretrained", "random")]
     alone, fused = Plan(config), Plan(config | {"fused_seeds": True})
     run = fused.fairseq_run(wildcards)
-    assert run.pop("fused") == [[0, 0], [2, 2], [1, 5]]
+    assert run.pop("fused") == group
     assert run == alone.fairseq_run(wildcards)
     together = fused.fairseq_batch_runs(wildcards)
-    assert [(one["init"], one["init_seed"], one["data_seed"]) for one in together] == [
-        ("random", 0, 0), ("random", 2, 2), ("random", 1, 5),
-    ]  # fmt: skip
-    assert all(one["fused"] == [[0, 0], [2, 2], [1, 5]] for one in together)
+    assert sorted([one["init"], one["init_seed"], one["data_seed"]] for one in together) == sorted(group)
+    assert all(one["fused"] == group for one in together)
     assert (alone.batched, fused.batched) == (False, True)
-    assert fused.transformers_batch(wildcards)[0].endswith("roberta_tiny_fr/transformers/001.json")
+    assert fused.transformers_batch(wildcards)[0].endswith("roberta_tiny_fr/transformers/000.json")
 
 
 def test_a_group_asks_for_memory_by_its_seeds_and_for_the_time_of_all(tmp_path):
     plan = planned(tmp_path, seeds=list(range(10)))
-    assert plan.batch_memory(None, 1) == 3000 + 9 * 800
+    assert plan.batch_memory(None, 1) == 3000 + 19 * 800
     assert plan.batch_memory(None, 2) == 2 * plan.batch_memory(None, 1)
-    assert plan.batch_minutes(None, 1) == 10 * 60
+    assert plan.batch_minutes(None, 1) == 20 * 60
     assert planned(tmp_path, 2, seeds=[0, 1, 2]).batch_minutes(None, 1) == 2 * 60
     assert (plan.batch_threads, plan.run_threads) == (1, 1)
     assert (plan.run_memory(None, 1), plan.run_minutes(None, 1)) == (500, 10)

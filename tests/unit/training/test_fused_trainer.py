@@ -36,12 +36,13 @@ def two_layers(monkeypatch):
     monkeypatch.setitem(SHAPE, "layers", 2)
 
 
-def jobs_of(folder, framework, name, seeds=SEEDS, group=SEEDS, pace=NEVER, **settings):
+def jobs_of(folder, framework, name, seeds=SEEDS, group=SEEDS, pace=NEVER, inits=("random",) * 3, **settings):
     """Jobs of the seeds; with `group` None, of separate runs."""
     jobs = []
-    for init_seed, data_seed in seeds:
-        own = {"fused": group} if group else {}
-        run = make_run(framework, init_seed=init_seed, data_seed=data_seed, **own, **settings)
+    members = [[init, *pair] for init, pair in zip(inits, group or SEEDS, strict=False)]
+    for init, init_seed, data_seed in (next(one for one in members if one[1:] == pair) for pair in seeds):
+        own = {"fused": members} if group else {}
+        run = make_run(framework, init=init, init_seed=init_seed, data_seed=data_seed, **own, **settings)
         place = f"{name}/generated/tiny/{framework}/{run['init']}/demo/seed{init_seed}-{data_seed}"
         jobs.append(MAKERS[framework](folder, run, place, checkpointing=pace))
     return jobs
@@ -102,13 +103,12 @@ def test_class_weights_and_a_chosen_metric_are_those_of_separate_runs(tmp_path, 
         assert told["test"]["loss"] == pytest.approx(-np.log(of_label).mean(), rel=1e-6)
 
 
-@pytest.mark.parametrize("init", ["pretrained", "random"])
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_without_dropout_every_seed_is_a_separate_run(tmp_path, framework, init):
+def test_without_dropout_every_run_is_a_separate_run(tmp_path, framework):
     """Of 18 examples at 4 a batch the last batch is smaller, and fairseq shuffles it among the others."""
     settings = {
         **NO_DROPOUT,
-        "init": init,
+        "inits": ["pretrained", "random", "pretrained"],
         "weight_decay": 0.1,
         "evaluation": {"batch_size": 4, "test_curves": True},
     }
@@ -119,7 +119,7 @@ def test_without_dropout_every_seed_is_a_separate_run(tmp_path, framework, init)
     for one, other in zip(separate, together, strict=True):
         assert_same_numbers(one, other)
         found, expected = record(other), record(one)
-        assert found["fused_with"] == SEEDS
+        assert found["fused_with"] == [["pretrained", 3, 3], ["random", 4, 4], ["pretrained", 5, 3]]
         assert found.keys() - expected.keys() == {"fused_with"}
         assert found["parameters"] == expected["parameters"]
         assert found["updates"] == found["total_updates"] == 10
@@ -155,6 +155,17 @@ def test_the_padded_path_of_a_gpu_gives_the_same_numbers(tmp_path, monkeypatch):
     monkeypatch.setattr(packing, "is_used_on", lambda device: False)
     fused.train(by_grid)
     for one, other in zip(by_text, by_grid, strict=True):
+        assert_same_numbers(one, other)
+
+
+def test_the_filled_path_of_a_gpu_gives_the_same_numbers(tmp_path, monkeypatch, caplog):
+    """Padding as a text of its own; and without Triton, as here, a warning and the plain operations."""
+    plain, filled = (jobs_of(tmp_path, "transformers", name, **NO_DROPOUT) for name in ("plain", "filled"))
+    fused.train(plain)
+    monkeypatch.setattr(packing, "can_fill", lambda *_: True)
+    fused.train(filled)
+    assert "without Triton's kernels, more slowly: ModuleNotFoundError" in caplog.text
+    for one, other in zip(plain, filled, strict=True):
         assert_same_numbers(one, other)
 
 
@@ -361,7 +372,7 @@ def test_kept_models_have_the_names_of_the_framework(tmp_path, framework):
 
 
 def test_a_checkpoint_of_another_shape_is_refused(tmp_path):
-    jobs = jobs_of(tmp_path, "transformers", "run", init="pretrained")
+    jobs = jobs_of(tmp_path, "transformers", "run", inits=["pretrained"] * 3)
     shape = json.loads(jobs[0].model.read_text(encoding="utf-8"))
     jobs[0].model.write_text(json.dumps({**shape, "ffn_dim": 32}), encoding="utf-8")
     with pytest.raises(SeedbedError) as caught:
@@ -373,7 +384,7 @@ def test_a_checkpoint_of_another_shape_is_refused(tmp_path):
 def test_token_types_are_refused(tmp_path):
     from safetensors.torch import load_file, save_file
 
-    jobs = jobs_of(tmp_path, "transformers", "run", init="pretrained")
+    jobs = jobs_of(tmp_path, "transformers", "run", inits=["pretrained"] * 3)
     path = jobs[0].weights / "model.safetensors"
     weights = load_file(path)
     weights["roberta.embeddings.token_type_embeddings.weight"] += 1.0
@@ -401,7 +412,7 @@ def test_texts_are_packed_and_found_again():
     batch = texts.batch(np.array([[2, 0], [1, 0]]))
     assert batch.ids.tolist() == [[0, 8, 9, 2, 0, 7, 2], [0, 2, 0, 7, 2, 1, 1]]
     assert batch.positions.tolist() == [[0, 1, 2, 3, 0, 1, 2], [0, 1, 0, 1, 2, 0, 0]]
-    assert batch.first.tolist() == [[0, 4], [0, 2]]
+    assert batch.first.tolist() == [[0, 4], [7, 9]]
     assert batch.grid.tolist() == [[0, 1, 2, 3], [4, 5, 6, 0], [7, 8, 9, 10], [9, 10, 11, 9]]
     assert batch.inside.squeeze().tolist() == [
         [True] * 4, [True] * 3 + [False], [True] * 2 + [False] * 2, [True] * 3 + [False],
@@ -409,7 +420,12 @@ def test_texts_are_packed_and_found_again():
     assert batch.places.tolist() == [0, 1, 2, 3, 4, 5, 6, 8, 9, 12, 13, 14, 13, 14]
     assert batch.stretches == [4, 3, 2, 3, 2]
     assert batch.real == [7, 5]
-    filled = texts.batch(np.array([[2, 0], [1, 1]]), np.array([2, 1]), multiple=4)
-    assert filled.ids.shape == (2, 8)
-    assert filled.grid.shape == (4, 4)
+    padded = texts.batch(np.array([[2, 0], [1, 1]]), np.array([2, 1]), multiple=4)
+    assert padded.ids.shape == (2, 8)
+    assert padded.grid.shape == (4, 4)
+    assert padded.real == [7, 2]
+    filled = texts.filled(np.array([[2, 0], [1, 1]]), np.array([2, 1]), multiple=7)
+    assert filled.ids.tolist()[1] == [0, 2, 0, 2, *[1] * 10]
+    assert filled.first.tolist() == [[0, 4, 7], [14, 16, 18]]
+    assert filled.starts.tolist() == [0, 4, 7, 14, 16, 18, 28]
     assert filled.real == [7, 2]

@@ -1,35 +1,27 @@
 """RoBERTa's classifier for several seeds at once: each weight is a stack with one layer per seed.
 
-Each product of the separate models becomes one batched product, so that a GPU, mostly idle with small models,
-computes all seeds with the launches of one. A seed's outputs depend only on its own weights. The head reads
-the first token of each text, so the last layer is computed only for these tokens.
+A GPU, mostly idle with small models, computes all seeds with the launches of one (see `operations`). A seed's
+outputs depend only on its own weights. The head reads the first token of each text, so the last layer is
+computed only for these tokens.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.naming import ENCODER, PAD, huggingface_names
-from seedbed.models.roberta import LAYER_NORM_EPSILON, POSITION_OFFSET
-from seedbed.training import packing
-from seedbed.training.fused.texts import Batch
+from seedbed.models.roberta import POSITION_OFFSET
+from seedbed.training.fused.batches import Batch, Filled
+from seedbed.training.fused.operations import Operations, Weights
 from seedbed.training.initialisation import draw_encoder, draw_head
 
 HEAD = "classification_head"
 TOKEN_TYPES = "roberta.embeddings.token_type_embeddings.weight"
-Weights = dict[str, torch.Tensor]
-ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "gelu": F.gelu,
-    "relu": F.relu,
-    "gelu_accurate": lambda x: F.gelu(x, approximate="tanh"),
-    "gelu_fast": lambda x: F.gelu(x, approximate="tanh"),
-}
 
 
 @dataclass(frozen=True)
@@ -54,6 +46,9 @@ class Dropout:
     attention: float = 0.0
     activation: float = 0.0
     pooler: float = 0.0
+
+
+NONE = Dropout()  # outside training
 
 
 # --- one seed's weights ---
@@ -214,138 +209,66 @@ class Classifier:
 
     Args:
         shape: dimensions.
-        weights: stacked weights, from `stack`.
+        operations: on the stacked weights.
         dropout: probabilities in training.
     """
 
-    def __init__(self, shape: Shape, weights: Weights, dropout: Dropout):
-        self.shape, self.weights, self.dropout = shape, weights, dropout
+    def __init__(self, shape: Shape, operations: Operations, dropout: Dropout):
+        self.shape, self.dropout = shape, dropout
         self.training = False
+        self._on = operations
 
-    def logits(self, batch: Batch) -> torch.Tensor:
+    def logits(self, batch: Batch | Filled) -> torch.Tensor:
         """Logits of the batch's texts, (seeds, texts, classes)."""
-        seeds, tokens = batch.ids.shape
-        x = self._embed("embed_tokens", batch.ids) + self._embed(
-            "embed_positions", batch.positions + POSITION_OFFSET
+        on, dropout = self._on, self.dropout if self.training else NONE
+        tokens, positions = (
+            on.embed(name.removesuffix(".weight"), ids) for name, ids in self.rows(batch).items()
         )
-        x = self._drop(self._norm("layernorm_embedding", x), self.dropout.hidden)
+        x = tokens + positions
+        x = on.drop(on.norm("layernorm_embedding", x), dropout.hidden)
         last = self.shape.layers - 1
         for number in range(last):
-            x = self._layer(f"layers.{number}", x, x, batch)
-        offsets = torch.arange(seeds, device=x.device)[:, None] * tokens
-        first = x.reshape(seeds * tokens, -1)[batch.first + offsets]
-        x = self._layer(f"layers.{last}", first, x, batch)
-        x = self._drop(x, self.dropout.pooler)
-        x = self._drop(torch.tanh(self._linear(f"{HEAD}.dense", x)), self.dropout.pooler)
-        return self._linear(f"{HEAD}.out_proj", x)
+            x = self._layer(f"layers.{number}", x, x, batch, dropout)
+        first = x.flatten(0, 1)[batch.first]
+        x = batch.of_texts(self._layer(f"layers.{last}", first, x, batch, dropout))
+        x = on.drop(x, dropout.pooler)
+        x = on.drop(torch.tanh(on.project(f"{HEAD}.dense", x)), dropout.pooler)
+        return on.project(f"{HEAD}.out_proj", x)
 
-    def _layer(self, name: str, asking: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
+    def rows(self, batch: Batch | Filled) -> Weights:
+        """The rows of each embedding table that a batch reads, (seeds, tokens)."""
+        return {
+            "embed_tokens.weight": batch.ids,
+            "embed_positions.weight": batch.positions + POSITION_OFFSET,
+        }
+
+    def _layer(
+        self, name: str, asking: torch.Tensor, x: torch.Tensor, batch: Batch | Filled, dropout: Dropout
+    ) -> torch.Tensor:
         """The layer's outputs for the tokens `asking`, which attend to all tokens `x` of their text."""
-        hidden = self.dropout.hidden
+        on, attention = self._on, f"{name}.self_attn"
         attend = self._attend_within if asking is x else self._attend_from_first
-        attended = attend(f"{name}.self_attn.qkv_proj", asking, x, batch)
-        x = asking + self._drop(self._linear(f"{name}.self_attn.out_proj", attended), hidden)
-        x = self._norm(f"{name}.self_attn_layer_norm", x)
-        inner = ACTIVATIONS[self.shape.activation](self._linear(f"{name}.fc1", x))
-        inner = self._drop(inner, self.dropout.activation)
-        x = x + self._drop(self._linear(f"{name}.fc2", inner), hidden)
-        return self._norm(f"{name}.final_layer_norm", x)
+        attended = attend(f"{attention}.qkv_proj", asking, x, batch, dropout.attention)
+        x = on.add(asking, f"{attention}.out_proj", attended, dropout.hidden, f"{attention}_layer_norm")
+        inner = on.drop(on.activate(f"{name}.fc1", x), dropout.activation)
+        return on.add(x, f"{name}.fc2", inner, dropout.hidden, f"{name}.final_layer_norm")
 
-    def _attend_within(self, name: str, _: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
+    def _attend_within(
+        self, name: str, _: torch.Tensor, x: torch.Tensor, batch: Batch | Filled, dropout: float
+    ) -> torch.Tensor:
         """Attention of all tokens of each text to each other, (seeds, tokens, width)."""
-        seeds, tokens, width = x.shape
-        flat = self._linear(name, x).reshape(seeds * tokens, 3, self.shape.heads, -1)
-        if packing.is_used_on(x.device):
-            parts = (part.transpose(0, 1)[None] for part in flat.unbind(1))
-            out = packing.attention(*parts, batch.stretches, self._attention_dropout)
-            return out[0].transpose(0, 1).reshape(seeds, tokens, width)
-        query, key, value = (part.transpose(1, 2) for part in to_grid(flat, batch).unbind(2))
-        attended = self._attend(query, key, value, batch).reshape(-1, width)
-        return from_grid(attended, batch).view(seeds, tokens, width)
+        seeds, tokens, _ = x.shape
+        joined = self._on.project(name, x).view(seeds * tokens, 3, self.shape.heads, -1)
+        return batch.within(joined, dropout).reshape(x.shape)
 
     def _attend_from_first(
-        self, name: str, first: torch.Tensor, x: torch.Tensor, batch: Batch
+        self, name: str, first: torch.Tensor, x: torch.Tensor, batch: Batch | Filled, dropout: float
     ) -> torch.Tensor:
         """Attention of the first token of each text to all of the text, (seeds, texts, width)."""
         seeds, tokens, width = x.shape
-        query = self._linear(name, first, slice(None, width)).reshape(
-            -1, 1, self.shape.heads, width // self.shape.heads
+        size = width // self.shape.heads
+        query = self._on.project(name, first, slice(None, width)).reshape(-1, self.shape.heads, size)
+        joined = self._on.project(name, x, slice(width, None)).reshape(
+            seeds * tokens, 2, self.shape.heads, size
         )
-        flat = self._linear(name, x, slice(width, None)).reshape(seeds * tokens, 2, self.shape.heads, -1)
-        key, value = (part.transpose(1, 2) for part in to_grid(flat, batch).unbind(2))
-        return self._attend(query.transpose(1, 2), key, value, batch).reshape(seeds, -1, width)
-
-    def _attend(
-        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, batch: Batch
-    ) -> torch.Tensor:
-        """(seeds * texts, heads, tokens, head size) to (seeds * texts, tokens, heads, head size)."""
-        dropout = self._attention_dropout
-        out = F.scaled_dot_product_attention(query, key, value, attn_mask=batch.inside, dropout_p=dropout)
-        return out.transpose(1, 2)
-
-    @property
-    def _attention_dropout(self) -> float:
-        return self.dropout.attention if self.training else 0.0
-
-    def _embed(self, name: str, ids: torch.Tensor) -> torch.Tensor:
-        table = self.weights[f"{name}.weight"]
-        seeds, rows, width = table.shape
-        offsets = torch.arange(seeds, device=ids.device)[:, None] * rows
-        return F.embedding(ids + offsets, table.view(-1, width))
-
-    def _linear(self, name: str, x: torch.Tensor, outputs: slice = slice(None)) -> torch.Tensor:
-        weight, bias = self.weights[f"{name}.weight"], self.weights[f"{name}.bias"]
-        return torch.baddbmm(bias[:, None, outputs], x, weight[:, outputs].transpose(1, 2))
-
-    def _norm(self, name: str, x: torch.Tensor) -> torch.Tensor:
-        weight, bias = self.weights[f"{name}.weight"], self.weights[f"{name}.bias"]
-        normal = F.layer_norm(x, x.shape[-1:], eps=LAYER_NORM_EPSILON)
-        return torch.addcmul(bias[:, None], normal, weight[:, None])
-
-    def _drop(self, x: torch.Tensor, probability: float) -> torch.Tensor:
-        return F.dropout(x, probability) if self.training and probability > 0 else x
-
-
-# --- conversion between rows of tokens and the grid of texts for attention ---
-
-
-def to_grid(tokens: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """Rows of tokens, (seeds * tokens, ...), in the grid of texts, (seeds * texts, longest, ...)."""
-    return _Moved.apply(tokens, batch.grid, batch.places, batch.in_text)
-
-
-def from_grid(cells: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """Cells of the grid, (seeds * texts * longest, ...), as rows of tokens, (seeds * tokens, ...)."""
-    return _Moved.apply(cells, batch.places, batch.grid, batch.inside)
-
-
-class _Moved(torch.autograd.Function):
-    """`rows[there]`, where each counted row occurs once, at `back`.
-
-    So its gradient can be read from there, while PyTorch would sort all places and add.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, rows: torch.Tensor, there: torch.Tensor, back: torch.Tensor, counts: torch.Tensor
-    ) -> torch.Tensor:
-        """Move.
-
-        Args:
-            ctx: PyTorch's.
-            rows: (rows, ...).
-            there: the row of each place, of any shape.
-            back: for each row, its place, of any shape.
-            counts: for each row, whether it counts; places with other rows are not used.
-        """
-        ctx.save_for_backward(back, counts)
-        ctx.dimensions = there.dim()
-        return rows[there]
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        """Move the gradient back."""
-        back, counts = (part.flatten() for part in ctx.saved_tensors)
-        rest = gradient.shape[ctx.dimensions :]
-        moved = gradient.reshape(-1, *rest)[back]
-        return moved.masked_fill(~counts.view(-1, *[1] * len(rest)), 0), None, None, None
+        return batch.from_first(query, joined, dropout).reshape(first.shape)

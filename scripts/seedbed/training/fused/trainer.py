@@ -1,11 +1,10 @@
-"""Fused seeds: train all seeds of a cell as one batched model, and record each run separately.
+"""Fused seeds: train all seeds of a recipe, pretrained and random, as one batched model, and record each run.
 
 Each seed has the weights and the order of examples of a separate run, and its own selection; only the
 arithmetic is shared. Without dropout, a seed's numbers equal those of a separate run except for rounding.
 With dropout, random numbers are drawn for all seeds together, so they are others of the same distribution.
 """
 
-import contextlib
 import functools
 import hashlib
 import logging
@@ -20,23 +19,25 @@ import torch.nn.functional as F
 
 from seedbed.core import files, interruption
 from seedbed.running.jobs import PREDICTED, Job
-from seedbed.training import adapter_parameters, differences, graphs, hardware, results, token_ids
+from seedbed.training import adapter_parameters, differences, graphs, hardware, packing, results, token_ids
 from seedbed.training.class_weights import class_weights
 from seedbed.training.differences import Difference, difference
+from seedbed.training.fused import acceleration
+from seedbed.training.fused.batches import Batch, Filled
 from seedbed.training.fused.model import (  # fmt: skip
     Classifier,
     Dropout,
     Shape,
-    Weights,
     initial_weights,
     named_for,
     read_checkpoint,
     stack,
     unstack,
 )
+from seedbed.training.fused.operations import Operations, Weights
 from seedbed.training.fused.optimizer import StackedAdamW
 from seedbed.training.fused.order import Batches, orders
-from seedbed.training.fused.texts import Batch, Texts
+from seedbed.training.fused.texts import Texts
 from seedbed.training.graphs import Graphed, Tensors
 from seedbed.training.progress import FORMAT, Progress, total_updates
 from seedbed.training.recording import Recorder
@@ -47,6 +48,7 @@ from seedbed.training.training_state import TrainingStates
 
 MULTIPLE = 8  # tokens of a batch are padded to a multiple, so that repeated shapes reuse memory
 GRAPHED_MULTIPLE = 256  # the same for CUDA graphs, one for each shape
+FILLED_MULTIPLE = 128  # the same in half precision on a GPU
 log = logging.getLogger(__name__)
 
 
@@ -88,7 +90,7 @@ class SeedRun:
 
 
 class Group:
-    """The training of a cell's seeds.
+    """The training of the seeds of a dataset, model, framework and recipe.
 
     Args:
         jobs: as in `train`.
@@ -96,7 +98,7 @@ class Group:
 
     def __init__(self, jobs: Sequence[Job]):
         self.jobs, job = list(jobs), jobs[0]
-        self.seeds: list[list[int]] = job.run["fused"]
+        self.members: list[list[Any]] = job.run["fused"]  # init, init seed and data seed of each
         self.settings, self.framework = job.settings, job.run["framework"]
         self.splits = token_ids.read_splits(job)
         self.device = hardware.choose_device(job.run["device"])
@@ -105,7 +107,7 @@ class Group:
             SeedRun(
                 job,
                 Recorder(job.settings, self.total, job.work / "run", self.device, job.task, job.about_labels),
-                self.seeds.index([job.run["init_seed"], job.run["data_seed"]]),
+                self.members.index([job.run["init"], job.run["init_seed"], job.run["data_seed"]]),
             )
             for job in self.jobs
         ]
@@ -129,13 +131,14 @@ class Group:
     def _build(self) -> None:
         job, settings = self.jobs[0], self.settings
         shape = _shape(job)
-        checkpoint = None
-        if job.run["init"] == "pretrained":
-            checkpoint = read_checkpoint(job.weights, self.framework, shape)
-        single = [initial_weights(shape, init_seed, settings, checkpoint) for init_seed, _ in self.seeds]
+        starts = dict.fromkeys(init for init, *_ in self.members)
+        if "pretrained" in starts:
+            starts["pretrained"] = read_checkpoint(job.weights, self.framework, shape)
+        single = [initial_weights(shape, seed, settings, starts[init]) for init, seed, _ in self.members]
         self.weights = stack(single, self.device)
         for tensor in self.weights.values():
             tensor.requires_grad_(True)
+        _seed_dropout(data_seeds := [data_seed for *_, data_seed in self.members])
         dropout = Dropout(
             hidden=settings["dropout"],
             attention=settings["attention_dropout"],
@@ -143,9 +146,15 @@ class Group:
             activation=settings["activation_dropout"] if self.framework == "fairseq" else 0.0,
             pooler=settings["pooler_dropout"],
         )
-        self.model = Classifier(shape, self.weights, dropout)
-        self.optimizer = StackedAdamW(self.weights, settings, self.framework)
-        _seed_dropout([data_seed for _, data_seed in self.seeds])
+        dtype = torch.bfloat16 if settings["precision"] == "bfloat16" else torch.float32
+        self.filled = packing.can_fill(self.device, dtype)
+        made = None
+        if self.filled and shape.activation == acceleration.ACTIVATION:
+            schedule = acceleration.schedule(self.total, settings, self.framework, self.device)
+            made = acceleration.kernels(self.weights, schedule, settings, _digest(data_seeds) % 2**62)
+        self.operations, tables = made or (Operations(self.weights, shape.activation, dtype), {})
+        self.model = Classifier(shape, self.operations, dropout)
+        self.optimizer = StackedAdamW(self.weights, settings, self.framework, tables)
 
     def _progress(self) -> Progress:
         """The progress of the group, from its newest state if that has all runs to publish."""
@@ -153,7 +162,7 @@ class Group:
         identity = f"{last.identity} {self.device.type} fused {FORMAT}"
         states = TrainingStates(last.work / "states", identity, **last.checkpointing)
         weights = sum(tensor.nbytes for tensor in self.weights.values())
-        states.expect((3 + len(self.runs) / len(self.seeds)) * weights)  # with two moments and selections
+        states.expect((3 + len(self.runs) / len(self.members)) * weights)  # with two moments and selections
         recorders = {run.job.name: run.recorder for run in self.runs}
         return Progress(recorders, states, [job.work for job in self.jobs])
 
@@ -162,7 +171,8 @@ class Group:
         with torch.no_grad():
             for name, tensor in self.weights.items():
                 tensor.copy_(state["weights"][name])
-        self.optimizer.load_state_dict(state["optimizer"])
+        self.optimizer.load_state_dict(state["optimizer"], self.step)
+        self.operations.refresh(self.step)
         torch.set_rng_state(state["random"])
         if state["random_gpu"] is not None:
             torch.cuda.set_rng_state(state["random_gpu"], self.device)
@@ -194,38 +204,45 @@ class Group:
         """Epochs from 1, and the batches of each (see `aligned`)."""
         size, examples = self.settings["batch_size"], len(self.splits["train"].ids)
         streams: list[Iterator[Batches]] = [
-            orders(self.framework, examples, size, data_seed) for _, data_seed in self.seeds
+            orders(self.framework, examples, size, data_seed) for *_, data_seed in self.members
         ]
         for epoch in range(1, self.settings["epochs"] + 1):
             yield epoch, aligned([next(stream) for stream in streams])
 
     def _update(self, chosen: np.ndarray, sizes: np.ndarray) -> None:
-        texts = self.texts["train"]
-        if self._graphed:
-            batch = texts.batch(chosen, sizes, GRAPHED_MULTIPLE, texts.longest)
-        else:
-            batch = texts.batch(chosen, sizes, MULTIPLE)
+        batch = self._batch(chosen, sizes)
         labels = self._train_labels[torch.from_numpy(chosen).to(self.device)]
         shares = (np.arange(chosen.shape[1]) < sizes[:, None]) / sizes[:, None]
         shares = torch.from_numpy(shares).float().to(self.device)
-        self.model.training = True
-        _, logits = self._pass_through(batch, labels, shares)
         rate = learning_rate(self.step, self.total, self.settings)
         self.step += 1
-        self.optimizer.step(rate, self.step)
+        rows = self.model.rows(batch)
+        self.optimizer.prepare(rows, self.step)
+        self.model.training = True
+        _, logits = self._pass_through(batch, labels, shares)
+        self.optimizer.step(rate, self.step, rows)
+        self.operations.refresh(self.step)
         for run in self._going_on():
             size = sizes[run.place]
             run.recorder.add_batch(logits[run.place, :size], labels[run.place, :size])
             run.recorder.count_tokens(batch.real[run.place], batch.ids.shape[1])
 
+    def _batch(self, chosen: np.ndarray, sizes: np.ndarray) -> Batch | Filled:
+        texts = self.texts["train"]
+        if self.filled:
+            return texts.filled(chosen, sizes, FILLED_MULTIPLE)
+        if self._graphed:
+            return texts.batch(chosen, sizes, GRAPHED_MULTIPLE, texts.longest)
+        return texts.batch(chosen, sizes, MULTIPLE)
+
     def _pass_through(
-        self, batch: Batch, labels: torch.Tensor, shares: torch.Tensor
+        self, batch: Batch | Filled, labels: torch.Tensor, shares: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
         """Forward and backward pass; the loss and all seeds' logits, detached."""
         tensors = {"labels": labels, "shares": shares}
         if not self._graphed:
             step = functools.partial(self._loss_and_logits, batch)
-            return graphs.pass_through(step, list(self.weights.values()), tensors)
+            return graphs.pass_through(step, self.optimizer.dense, tensors)
         in_batch = {name: part for name, part in vars(batch).items() if isinstance(part, torch.Tensor)}
         return self._graphed(in_batch | tensors)
 
@@ -237,14 +254,14 @@ class Group:
 
         def step(tensors: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
             parts = {name: tensors[name] for name in tensors if name not in ("labels", "shares")}
-            return self._loss_and_logits(Batch(**parts, stretches=[], real=[]), tensors)
+            return self._loss_and_logits(kind(**parts), tensors)
 
-        return Graphed(step, self.weights.values())
+        kind = Filled if self.filled else Batch
+        return Graphed(step, self.optimizer.dense)
 
-    def _loss_and_logits(self, batch: Batch, tensors: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+    def _loss_and_logits(self, batch: Batch | Filled, tensors: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
         """The sum of all seeds' mean losses, where a seed's gradient is that of its own loss, and logits."""
-        with self._precision():
-            logits = self.model.logits(batch)
+        logits = self.model.logits(batch)
         labels, shares = tensors["labels"].flatten(), tensors["shares"].flatten()
         losses = F.cross_entropy(
             logits.float().flatten(0, 1), labels, weight=self._class_weights, reduction="none"
@@ -255,15 +272,11 @@ class Group:
         """The runs that are still recorded, since their seeds have not diverged."""
         return [run for run in self.runs if run.ended is None]
 
-    def _precision(self) -> contextlib.AbstractContextManager:
-        if self.settings["precision"] == "bfloat16":
-            return torch.autocast(self.device.type, torch.bfloat16)
-        return contextlib.nullcontext()
-
     # --- evaluation ---
 
     def _evaluate(self, epoch: int) -> None:
         """End an epoch: training metrics, then validation (and test if its curve is requested)."""
+        self.optimizer.catch_up(self.step)
         for name in ("train", *self.jobs[0].evaluated):
             left = [run for run in self._going_on() if not run.recorder.holds(name, self.step)]
             if not left:
@@ -289,13 +302,15 @@ class Group:
         """Logits of every example of a split by every seed, (seeds, examples, classes), without dropout."""
         self.model.training = False
         texts = self.texts[name]
-        size = max(8, self.jobs[0].run["evaluation"]["batch_size"] // len(self.seeds))
+        size = self.jobs[0].run["evaluation"]["batch_size"]
+        if self.device.type == "cpu":
+            size = max(8, size // len(self.members))
         order, parts = [], []
         for chosen in token_ids.batches_by_length(texts.lengths, size):
             self._save_if_due()
-            batch = texts.batch(np.tile(chosen, (len(self.seeds), 1)), multiple=MULTIPLE)
-            with self._precision():
-                parts.append(self.model.logits(batch).float())
+            together = np.tile(chosen, (len(self.members), 1))
+            batch = texts.filled(together) if self.filled else texts.batch(together, multiple=MULTIPLE)
+            parts.append(self.model.logits(batch).float())
             order += chosen
         stacked = torch.cat(parts, dim=1).cpu().numpy()
         logits = np.empty_like(stacked)
@@ -310,6 +325,7 @@ class Group:
 
     def _state(self) -> dict[str, Any]:
         on_gpu = self.device.type == "cuda"
+        self.optimizer.catch_up(self.step)
         return {
             "weights": {name: tensor.detach() for name, tensor in self.weights.items()},
             "optimizer": self.optimizer.state_dict(),
@@ -327,12 +343,13 @@ class Group:
             for run in self.runs:
                 for name, tensor in unstack(self.weights, run.place).items():
                     tensor.copy_(run.recorder.selected.weights[name])
+        self.operations.refresh(self.step)
         predicted = {name: self.predict(name) for name in PREDICTED}
         for run in self.runs:
             own = unstack(self.weights, run.place)
             extra = {
                 "updates": run.ended or self.step,
-                "fused_with": self.seeds,
+                "fused_with": self.members,
                 "differences": differences_of(self.settings, self.framework),
                 "parameters": self._parameters(own),
             }
@@ -417,5 +434,10 @@ def _shape(job: Job) -> Shape:
 
 
 def _seed_dropout(data_seeds: Sequence[int]) -> None:
+    torch.manual_seed(_digest(data_seeds))
+
+
+def _digest(data_seeds: Sequence[int]) -> int:
+    """A number of 64 bits, with its sign."""
     digest = hashlib.sha256(repr(list(data_seeds)).encode()).digest()
-    torch.manual_seed(int.from_bytes(digest[:8], "little", signed=True))
+    return int.from_bytes(digest[:8], "little", signed=True)
