@@ -27,7 +27,7 @@ from seedbed.config.yaml_files import refuse_changed_labels, refuse_repeated_key
 from seedbed.core.errors import SeedbedError, explaining_system_errors
 from seedbed.core.run_folder import RunFolder
 from seedbed.core.splits import SPLITS
-from seedbed.running import ancient_inputs, gpu_slots, guard, planned_runs, preflight, terminal
+from seedbed.running import ancient_inputs, gpu_slots, guard, mps, planned_runs, preflight, terminal
 
 # Seconds between two looks at a job's memory, of 18 ms each: two looks a second took 3.4 CPU s more of the demo.
 snakemake.benchmark.BENCHMARK_INTERVAL_SHORT = 2
@@ -61,6 +61,8 @@ config.update(PLAN.untracked())
 def before_jobs():
     try:
         gpu_slots.check(workflow, PLAN.config)
+        if remark := mps.begin(workflow, PLAN.config, PLAN.batching.at_once):
+            logger.warning(remark)
         guard.check_batches(workflow, PLAN.batching)
         guard.begin(workflow, Path(PLAN.experiment_folder))
         planned_runs.write(workflow, PLAN)

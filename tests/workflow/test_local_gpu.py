@@ -1,14 +1,19 @@
 """profiles/local-gpu with the real Snakefile; stand-ins for devices, so that runs train on the CPU."""
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from datetime import datetime
 from pathlib import Path
 
+import builders_mps
 import pytest
 import yaml
 from builders_workflow import ROOT
-from harness import Project, failed, succeeded
+from harness import PATIENCE, Project, failed, patiently, succeeded
 
 from seedbed.running import gpu_slots, gpus
 
@@ -29,6 +34,20 @@ def nvmlDeviceGetHandleByIndex(index): return index
 def nvmlDeviceGetUUID(handle): return f"GPU-{handle}{handle}{handle}"
 def nvmlDeviceGetName(handle): return "Test Card"
 def nvmlDeviceGetMigMode(handle): raise NVMLError("Not Supported")
+"""
+
+LOOKING = """
+import os, sys
+sys.path.insert(0, "{scripts}")
+from seedbed.running import mps
+onstart:
+    mps.begin(workflow, dict(device="auto", gpus=dict(devices=["fake0"], runs_per_gpu=2, mps=True)), 1)
+rule all:
+    input: "0.txt", "1.txt"
+rule look:
+    output: "{{number}}.txt"
+    shell: "echo $CUDA_MPS_PIPE_DIRECTORY >> seen.txt; touch {{output}}; "
+        + dict(success="", failure="false", SIGTERM="sleep 600")[os.environ["ENDING"]]
 """
 
 
@@ -103,6 +122,43 @@ def test_the_fused_seeds_of_a_cell_share_one_slot(small, environment):
     assert set(told) == {"fake0", "fake1"}
     logs = list((project.folder / "results/small/logs/finetune_transformers_batch").glob("*/*/*.log"))
     assert [path.read_text(encoding="utf-8").count("GPU slot taken") for path in logs] == [1, 1]
+
+
+@pytest.mark.parametrize("ending", ["success", "failure", "SIGTERM"])
+def test_jobs_that_share_a_gpu_find_an_mps_which_ends_with_their_workflow(tmp_path, environment, ending):
+    """A Snakefile of two jobs that only look, and wait, in place of runs."""
+    variables = os.environ | environment | builders_mps.install(tmp_path / "bin")
+    (tmp_path / "Snakefile").write_text(LOOKING.format(scripts=ROOT / "scripts"), encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "snakemake", "--cores", "2", "--set-resources", "look:gpu_slot=1"],
+        cwd=tmp_path, env=variables | {"ENDING": ending}, start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    seen = tmp_path / "seen.txt"
+    if ending == "SIGTERM":
+        for _ in patiently():
+            if seen.exists() and len(seen.read_text().splitlines()) == 2:
+                break
+        os.killpg(process.pid, signal.SIGTERM)
+    assert (process.wait(PATIENCE) == 0) == (ending == "success")
+    pipe = tmp_path / "slots" / f"mps-{os.geteuid()}" / "pipe"
+    assert seen.read_text() == f"{pipe}\n" * 2
+    journal = Path(variables[builders_mps.JOURNAL])
+    for _ in patiently():
+        if (events := [json.loads(line)["event"] for line in journal.read_text().splitlines()])[1:]:
+            break
+    assert events == ["start", "quit"]
+
+
+def test_a_workflow_that_insists_on_mps_is_refused_without_it(small, environment, tmp_path):
+    project, config = small
+    environment |= builders_mps.install(tmp_path / "bin") | {"MPS_FAILS": "Permission denied"}
+    config["gpus"] = {"devices": ["fake0"], "runs_per_gpu": 2, "mps": True}
+    told = failed(profiled(project, config=config, environment=environment))
+    assert "its daemon does not start: Permission denied" in told
+    assert "overlay.yaml" in told  # the file of the key, and its line
+    assert "Traceback" not in told
+    assert not (project.folder / "results").exists()
 
 
 def test_without_a_gpu_nothing_is_started(small, environment):

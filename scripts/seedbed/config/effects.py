@@ -108,7 +108,10 @@ def effects(experiments: Sequence[Mapping[str, Any]], choices: Mapping[str, Sequ
 
 
 def _others(value: Any, choices: Sequence[Any]) -> Iterator[Any]:
-    """Values that may take the place of another: its choices, or values of its type; null may become any."""
+    """Values that may take the place of another: its choices, those of its type, lists and switches.
+
+    Null may become any.
+    """
     if isinstance(value, list):
         yield from ([each] for each in choices)
         yield [*value, "other"]
@@ -116,7 +119,7 @@ def _others(value: Any, choices: Sequence[Any]) -> Iterator[Any]:
         yield from choices
     kinds = (int, float) if type(value) in (int, float) else type(value)
     yield from (each for each in VALUES if not choices and (value is None or isinstance(each, kinds)))
-    yield from (each for each in VALUES if isinstance(each, list))
+    yield from (each for each in VALUES if isinstance(each, (list, bool)))
 
 
 def used(plan: Plan) -> dict[str, set[str]]:

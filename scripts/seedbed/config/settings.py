@@ -41,6 +41,7 @@ from seedbed.config.values import (
     kind_of_axis,
     number,
     read_group,
+    read_switch,
     task_of_dataset,
     whole,
 )
@@ -1062,6 +1063,11 @@ class Gpus(Block):
         "auto: the GPUs in CUDA_VISIBLE_DEVICES, else all of the driver; or a list of indices or UUIDs.",
     )
     runs_per_gpu: Count = key(1, "Maximum number of runs on one GPU at a time.", unit="runs")
+    mps: Annotated[either(bool, bool, Literal["auto"]), BeforeValidator(read_switch)] = key(
+        "auto",
+        "Whether the workflow starts NVIDIA's MPS where runs share a GPU, so that they compute at the same "
+        "time. auto: if it works on this host; true: yes, or the workflow ends; false: no.",
+    )
 
 
 class Batches(Block):

@@ -88,6 +88,11 @@ class Lock:
             return False  # a network error proves nothing
         return found is not None and found.token != self._holder.token
 
+    def wait_for_others(self) -> None:
+        """Wait until no other process shares the lock; then this process alone holds it."""
+        if self.descriptor is not None:
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX)
+
     def release(self, remove: bool = False) -> None:
         """Let others take the lock; in a forked child this only closes the file.
 
@@ -138,6 +143,32 @@ def take(path: Path, doing: str = "", shared_with_forks: bool = False) -> Lock |
         os.close(descriptor)
     lock = Lock(path, descriptor, _this_process(doing), note(path))
     _write(descriptor, lock._holder)
+    if not shared_with_forks:
+        _unshared.add(lock)
+    return lock
+
+
+def share(path: Path, shared_with_forks: bool = False) -> Lock:
+    """Hold a lock together with others that share it; wait while a process holds it alone.
+
+    Args:
+        path: as in `take`; the file names no holder.
+        shared_with_forks: as in `take`.
+
+    Raises:
+        OSError: as in `take`.
+    """
+    while True:
+        descriptor = _open(path)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            if _has_name(descriptor, path):
+                break
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+    lock = Lock(path, descriptor, _this_process(""), None)
     if not shared_with_forks:
         _unshared.add(lock)
     return lock

@@ -33,7 +33,10 @@ from seedbed.core.locks import Lock
 from seedbed.core.printable import Lines, one_line
 from seedbed.running.gpus import VISIBLE, devices, search
 
-__all__ = ["FOLDER", "RESOURCE", "check", "descriptors", "devices", "folder", "held", "hold", "register"]
+__all__ = [
+    "FOLDER", "RESOURCE", "check", "descriptors", "devices", "folder", "held", "hold", "number_of_jobs",
+    "register",
+]  # fmt: skip
 
 RESOURCE = "gpu_slot"  # of the rules that train, set by profiles/local-gpu
 # Not below TMPDIR, which Snakemake and schedulers set for each job. On a disk of this host, since a lock on
@@ -41,6 +44,8 @@ RESOURCE = "gpu_slot"  # of the rules that train, set by profiles/local-gpu
 FOLDER = "/tmp/seedbed-gpu-slots"
 FOLDER_VARIABLE = "SEEDBED_SLOTS"
 HELD = "SEEDBED_GPU"  # the device whose slot this process, or its parent, holds
+MPS = "SEEDBED_MPS"  # the folder of the MPS that this workflow uses (`mps`)
+MPS_USERS = "users"  # the lock there that keeps it
 POLL = 1.0  # seconds between two searches for a free slot, which cost a few system calls per slot
 log = logging.getLogger(__name__)
 
@@ -77,14 +82,16 @@ def hold(config: Mapping[str, Any], run: str = "") -> Iterator[str]:
         raise _no_gpu(found.looked_at)
     with waiting.counted():
         slot = _wait(found.devices, config.get("gpus", {}).get("runs_per_gpu", 1), run)
-    _held.append(slot.lock)
+    taken = [slot.lock, *_share_of_mps()]
+    _held.extend(taken)
     try:
         with _environment({VISIBLE: slot.device, HELD: slot.device}):
             yield slot.device
     finally:
         log.info("GPU slot released: %s", slot)
-        _held.remove(slot.lock)
-        slot.lock.release()
+        for lock in taken:
+            _held.remove(lock)
+            lock.release()
 
 
 def held() -> str | None:
@@ -98,6 +105,14 @@ def descriptors() -> list[int]:
     The slot then stays taken until that program has ended, even if this process is killed.
     """
     return [lock.descriptor for lock in _held if lock.descriptor is not None]
+
+
+def _share_of_mps() -> list[Lock]:
+    """The lock that keeps the workflow's MPS for a job that outlives the workflow; none without MPS."""
+    if place := os.environ.get(MPS):
+        with contextlib.suppress(OSError):  # the workflow, as long as it lives, keeps MPS, too
+            return [locks.share(Path(place) / MPS_USERS, shared_with_forks=True)]
+    return []
 
 
 def _refuse_late() -> None:
@@ -145,14 +160,16 @@ def check(workflow: Any, config: Mapping[str, Any]) -> None:
     Raises:
         SeedbedError: there is no GPU, or a named device does not exist.
     """
+    if number_of_jobs(workflow) and not (found := search(config)).devices:
+        raise _no_gpu(found.looked_at)
+
+
+def number_of_jobs(workflow: Any) -> int:
+    """The number of jobs that request a slot of this host, none in a dry run; call it in `onstart`."""
     here = workflow.is_main_process and workflow.local_exec and not (workflow.dryrun or workflow.touch)
     if not (here and _asked(workflow)):
-        return
-    if not any(job.resources.get(RESOURCE, 0) for job in workflow.dag.needrun_jobs()):
-        return
-    found = search(config)
-    if not found.devices:
-        raise _no_gpu(found.looked_at)
+        return 0
+    return sum(bool(job.resources.get(RESOURCE, 0)) for job in workflow.dag.needrun_jobs())
 
 
 def _asked(workflow: Any) -> bool:

@@ -44,10 +44,12 @@ def test_values_out_of_range_are_errors(raw, key, value, told):
 @pytest.mark.parametrize(("told", "meant"), [("true", True), ("false", False), (True, True)])
 def test_a_switch_may_come_from_the_command_line(raw, told, meant):
     assert resolve_config(raw | {"fused_seeds": told})["fused_seeds"] is meant
+    assert resolve_config(raw | {"gpus": {"mps": told}})["gpus"]["mps"] is meant
 
 
 def test_what_is_no_switch_is_refused(raw):
     assert "fused_seeds" in refused(raw | {"fused_seeds": "perhaps"})
+    assert "gpus.mps" in refused(raw | {"gpus": {"mps": "perhaps"}})
 
 
 @pytest.mark.parametrize(

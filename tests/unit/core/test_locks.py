@@ -26,6 +26,16 @@ sys.stdin.readline()
 lock.release()
 """
 
+WAIT_FOR_OTHERS = """
+from pathlib import Path
+from seedbed.core import locks
+lock = locks.share(Path(sys.argv[1]))
+print("shares", flush=True)
+lock.wait_for_others()
+print("alone", flush=True)
+sys.stdin.readline()
+"""
+
 
 def hold(path: Path, shared: bool = False, child: str = "0") -> tuple[subprocess.Popen, int]:
     """A process that holds a lock until a line is written to it, and the pid of its child."""
@@ -104,6 +114,20 @@ def test_waiting_ends_with_the_holder_or_in_time(path):
     other.kill()
     assert locks.wait(path, 300) is not None
     other.communicate(timeout=300)
+
+
+def test_a_shared_lock_excludes_a_holder_that_is_alone_until_the_last_has_let_go(path):
+    first, second = locks.share(path), locks.share(path)
+    assert locks.take(path) is None
+    waiting = run_python(WAIT_FOR_OTHERS, path)
+    assert waiting.stdout.readline() == "shares\n"
+    first.release()
+    assert locks.take(path) is None
+    second.release()
+    assert waiting.stdout.readline() == "alone\n"
+    assert locks.take(path) is None
+    waiting.communicate("\n")
+    locks.take(path).release()
 
 
 @pytest.mark.parametrize(
