@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import tables
+from bench import reached, tables
+from bench.floor import Peaks
 from bench.processes import BenchError, describe_machine
 from bench.sidebyside import base_overlay, default_profile, say
 from bench.tables import Row
@@ -78,6 +79,22 @@ def measure(asked: argparse.Namespace) -> None:
     write_table(asked.csv, COLUMNS, [*rows, row])
     files.write_json(asked.csv.with_suffix(".machine.json"), machine)
     say(f"{asked.kind}, {asked.seeds} seeds: {len(found)} runs in {usage.wall:.1f} s")
+    floors, peaks = _floors(work, asked, found)
+    print(reached.section(floors, work.recipe["precision"], peaks))
+
+
+def _floors(
+    work: Workload, asked: argparse.Namespace, found: Sequence[Row]
+) -> tuple[list[Row], dict[str, Peaks]]:
+    """The grid's row of floor.csv, if its work is counted, and the peaks that were measured."""
+    need = reached.needed(work)
+    if need is None:
+        return [], {}
+    threads = work.config["threads"] * (1 if asked.gpus else _lanes(asked, work.config["threads"]))
+    peaks = reached.measure_peaks(work, threads)[threads]
+    taken = reached.training_wall(found)
+    row = reached.grid_row(need, len(found), peaks.times(asked.gpus or 1), taken)
+    return [row], {f"one GPU of {asked.gpus}" if asked.gpus else f"a process with {threads} thread(s)": peaks}
 
 
 def _overlay(asked: argparse.Namespace) -> dict[str, Any]:
