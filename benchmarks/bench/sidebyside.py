@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import floor, reached, tables
+from bench import floor, reached, record_table, tables
 from bench.floor import Peaks
 from bench.processes import BenchError, Usage, describe_machine, run
 from bench.tables import FRAMEWORKS, RUN_COLUMNS, Row
@@ -42,6 +42,7 @@ class Measured:
         rows, grid, floors: of runs.csv, grid.csv and floor.csv; no floors where none is counted.
         told: what to say of them.
         peaks: of the machine, by what they were measured on.
+        wall: seconds of Seedbed's grid; None: it was not run.
     """
 
     rows: list[Row]
@@ -49,6 +50,7 @@ class Measured:
     floors: list[Row]
     told: list[str]
     peaks: dict[str, Peaks]
+    wall: float | None = None
 
 
 def base_overlay(asked: argparse.Namespace, on_gpu: bool) -> dict[str, Any]:
@@ -78,6 +80,8 @@ def command(asked: argparse.Namespace) -> None:
     machine = describe_machine()
     gpus, on_gpu = len(machine["gpus"]), bool(machine["gpus"])
     mode = asked.mode if asked.mode != "auto" else "grid" if on_gpu else "slice"
+    if asked.record and mode != "grid":
+        raise BenchError("a record is of a grid that was run, not of a slice: --mode grid")
     if asked.repeats is None:
         asked.repeats = 1 if mode == "grid" else 3
     folder = asked.folder.resolve()
@@ -100,6 +104,27 @@ def command(asked: argparse.Namespace) -> None:
     if asked.keep:
         keep(folder, asked.keep)
     print((folder / "bench.md").read_text(encoding="utf-8"))
+    if asked.record:
+        add_record(work, asked, machine, found)
+    name = record_table.experiment(asked.configfile)
+    print(record_table.section(record_table.read(), name, len(work.runs())))
+
+
+def add_record(
+    work: Workload, asked: argparse.Namespace, machine: Mapping[str, Any], found: Measured
+) -> None:
+    """Add a grid that was run to the table of records."""
+    measured = {
+        "cores": asked.cores,
+        "settings": " ".join(asked.set),
+        "runs": len(work.runs()),
+        "mode": "batches" if _share(work) else "separate",
+        "precision": work.recipe["precision"],
+        "wall_seconds": found.wall,
+    }
+    gpus = reached.devices(work, len(machine["gpus"]))
+    (row,) = found.floors[-1:] or [None]
+    record_table.add(record_table.record(machine, gpus, asked.configfile, measured, row, asked.keep))
 
 
 def measured(work: Workload, asked: argparse.Namespace, machine: Mapping[str, Any]) -> str:
@@ -426,7 +451,7 @@ def _grid(work: Workload, asked: argparse.Namespace, gpus: int, progress: Progre
     ]
     taken = statistics.median(training)
     floors, peaks = _floors_of_grid(work, rows if alone or not gpus else [], taken, at_once, gpus)
-    return Measured(rows, grid, floors, told, peaks)
+    return Measured(rows, grid, floors, told, peaks, statistics.median(walls))
 
 
 def _floors_of_grid(
