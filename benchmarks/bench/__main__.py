@@ -28,6 +28,8 @@ from bench.workload import cores_of_machine
 from seedbed.analysis.comparison import INITS
 from seedbed.core.errors import SeedbedError
 
+RECORD = "add the grid to benchmarks/results/speed/records.csv"
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line; returns the exit code."""
@@ -59,6 +61,7 @@ def parser() -> argparse.ArgumentParser:
                      metavar=("TRAIN", "VALIDATION", "TEST"), help="examples of a slice")  # fmt: skip
     one.add_argument("--resume", action="store_true", help="keep what a run that was stopped has measured")
     one.add_argument("--keep", type=Path, help="copy the tables into this folder, too")
+    one.add_argument("--record", action="store_true", help=RECORD)
 
     one = _kind(kinds, "equivalence", equivalence.train)
     one.add_argument("csv", type=Path, help="rows that are there are not trained again")
@@ -98,6 +101,7 @@ def parser() -> argparse.ArgumentParser:
     )
     one.add_argument("--at-once", type=int, default=1, help="batches: runs at a time of one job")
     one.add_argument("--note", default="", help="free text, for the page")
+    one.add_argument("--record", action="store_true", help=RECORD)
 
     one = kinds.add_parser("scaling", help="plots and a page")
     one.add_argument("csv", type=Path, help="what `measure` wrote")

@@ -2,11 +2,12 @@
 
 import argparse
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import tables
+from bench import reached, record_table, tables
+from bench.floor import Peaks
 from bench.processes import BenchError, describe_machine
 from bench.sidebyside import base_overlay, default_profile, say
 from bench.tables import Row
@@ -28,7 +29,7 @@ COLUMNS = (
     "start_up_seconds", "train_seconds", "evaluate_seconds", "write_seconds", "snakemake_seconds",
     "samples_per_second", "peak_memory_mib", "note",
 )  # fmt: skip
-
+TOLD = ("seeds", "runs_per_gpu", "batch_runs", "at_once", "batch_size")  # in the settings of a record
 
 # --- measuring ---
 
@@ -78,6 +79,38 @@ def measure(asked: argparse.Namespace) -> None:
     write_table(asked.csv, COLUMNS, [*rows, row])
     files.write_json(asked.csv.with_suffix(".machine.json"), machine)
     say(f"{asked.kind}, {asked.seeds} seeds: {len(found)} runs in {usage.wall:.1f} s")
+    floors, peaks = _floors(work, asked, found)
+    print(reached.section(floors, work.recipe["precision"], peaks))
+    if asked.record:
+        add_record(asked, machine, row, floors)
+
+
+def _floors(
+    work: Workload, asked: argparse.Namespace, found: Sequence[Row]
+) -> tuple[list[Row], dict[str, Peaks]]:
+    """The grid's row of floor.csv, if its work is counted, and the peaks that were measured."""
+    need = reached.needed(work)
+    if need is None:
+        return [], {}
+    threads = work.config["threads"] * (1 if asked.gpus else _lanes(asked, work.config["threads"]))
+    peaks = reached.measure_peaks(work, threads)[threads]
+    taken = reached.training_wall(found)
+    row = reached.grid_row(need, len(found), peaks.times(asked.gpus or 1), taken)
+    return [row], {f"one GPU of {asked.gpus}" if asked.gpus else f"a process with {threads} thread(s)": peaks}
+
+
+def add_record(
+    asked: argparse.Namespace, machine: Mapping[str, Any], row: Row, floors: Sequence[Row]
+) -> None:
+    """Add a measured grid to the table of records; `row` is the one of the CSV."""
+    told = [f"{name}={row[name]}" for name in TOLD if name == "seeds" or row[name] > 1]
+    measured = {
+        "cores": row["cores"],
+        "settings": " ".join([*told, *asked.set, *([asked.note] if asked.note else [])]),
+        **{name: row[name] for name in ("runs", "mode", "precision", "wall_seconds")},
+    }
+    (counted,) = floors or [None]
+    record_table.add(record_table.record(machine, asked.gpus, asked.configfile, measured, counted, asked.csv))
 
 
 def _overlay(asked: argparse.Namespace) -> dict[str, Any]:

@@ -4,13 +4,16 @@ import argparse
 import collections
 import functools
 import shutil
+import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import tables
+from bench import floor, reached, record_table, tables
+from bench.floor import Peaks
 from bench.processes import BenchError, Usage, describe_machine, run
 from bench.tables import FRAMEWORKS, RUN_COLUMNS, Row
 from bench.workload import (
@@ -27,8 +30,27 @@ from bench.workload import (
     write_slice,
 )
 
-Measured = tuple[list[Row], list[Row], list[str]]  # runs.csv, grid.csv, what to say of them
 SLICE = {"train": 256, "validation": 64, "test": 128}
+FILES = ("runs.csv", "summary.csv", "grid.csv", "floor.csv", "bench.md", "machine.json")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured.
+
+    Attributes:
+        rows, grid, floors: of runs.csv, grid.csv and floor.csv; no floors where none is counted.
+        told: what to say of them.
+        peaks: of the machine, by what they were measured on.
+        wall: seconds of Seedbed's grid; None: it was not run.
+    """
+
+    rows: list[Row]
+    grid: list[Row]
+    floors: list[Row]
+    told: list[str]
+    peaks: dict[str, Peaks]
+    wall: float | None = None
 
 
 def base_overlay(asked: argparse.Namespace, on_gpu: bool) -> dict[str, Any]:
@@ -54,10 +76,12 @@ def say(text: str) -> None:
 
 
 def command(asked: argparse.Namespace) -> None:
-    """Measure, and write runs.csv, summary.csv, grid.csv, bench.md and machine.json."""
+    """Measure, and write runs.csv, summary.csv, grid.csv, floor.csv, bench.md and machine.json."""
     machine = describe_machine()
-    on_gpu = bool(machine["gpus"])
+    gpus, on_gpu = len(machine["gpus"]), bool(machine["gpus"])
     mode = asked.mode if asked.mode != "auto" else "grid" if on_gpu else "slice"
+    if asked.record and mode != "grid":
+        raise BenchError("a record is of a grid that was run, not of a slice: --mode grid")
     if asked.repeats is None:
         asked.repeats = 1 if mode == "grid" else 3
     folder = asked.folder.resolve()
@@ -75,11 +99,32 @@ def command(asked: argparse.Namespace) -> None:
     say(f"{mode}: {work.dataset}, {work.model}, recipe {work.recipe['family']}; everything lies in {folder}")
     measure = _grid if mode == "grid" else _slice
     progress = Progress(folder / f"{mode}.json", asked.resume, measured(work, asked, machine))
-    rows, grid, told = measure(work, asked, on_gpu, progress)
-    write(folder, rows, grid, told, machine)
+    found = measure(work, asked, gpus, progress)
+    write(folder, found, work.recipe["precision"], machine)
     if asked.keep:
         keep(folder, asked.keep)
     print((folder / "bench.md").read_text(encoding="utf-8"))
+    if asked.record:
+        add_record(work, asked, machine, found)
+    name = record_table.experiment(asked.configfile)
+    print(record_table.section(record_table.read(), name, len(work.runs())))
+
+
+def add_record(
+    work: Workload, asked: argparse.Namespace, machine: Mapping[str, Any], found: Measured
+) -> None:
+    """Add a grid that was run to the table of records."""
+    measured = {
+        "cores": asked.cores,
+        "settings": " ".join(asked.set),
+        "runs": len(work.runs()),
+        "mode": "batches" if _share(work) else "separate",
+        "precision": work.recipe["precision"],
+        "wall_seconds": found.wall,
+    }
+    gpus = reached.devices(work, len(machine["gpus"]))
+    (row,) = found.floors[-1:] or [None]
+    record_table.add(record_table.record(machine, gpus, asked.configfile, measured, row, asked.keep))
 
 
 def measured(work: Workload, asked: argparse.Namespace, machine: Mapping[str, Any]) -> str:
@@ -114,23 +159,26 @@ def check(work: Workload, mode: str, on_gpu: bool) -> None:
         raise BenchError(f"the lab's way has one number for a seed, not {crossed[0]}")
 
 
-def write(folder: Path, rows: list[Row], grid: list[Row], told: list[str], machine: dict[str, Any]) -> None:
+def write(folder: Path, found: Measured, precision: str, machine: dict[str, Any]) -> None:
     """Write all tables, and bench.md, which is them for people."""
-    summary = tables.summarise(rows)
-    files.write_rows(folder / "runs.csv", RUN_COLUMNS, ({k: row.get(k) for k in RUN_COLUMNS} for row in rows))
+    summary = tables.summarise(found.rows)
+    runs = ({column: row.get(column) for column in RUN_COLUMNS} for row in found.rows)
+    files.write_rows(folder / "runs.csv", RUN_COLUMNS, runs)
     files.write_rows(folder / "summary.csv", tables.SUMMARY_COLUMNS, summary)
-    files.write_rows(folder / "grid.csv", tables.GRID_COLUMNS, grid)
+    files.write_rows(folder / "grid.csv", tables.GRID_COLUMNS, found.grid)
+    files.write_rows(folder / "floor.csv", floor.COLUMNS, found.floors)
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items() if version)
     where = machine["gpus"][0] + " and " if machine["gpus"] else ""
     text = "\n".join(
         [
-            *told,
+            *found.told,
             f"Machine: {where}{machine['usable_cpus']} usable cores of {machine['cpu']}, "
             f"{machine['memory_gib']} GiB; load before {machine['load_before']}; {versions}. Code: "
             f"{machine['code']}.",
             "",
             tables.summary_table(summary),
-            tables.grid_table(grid),
+            tables.grid_table(found.grid),
+            reached.section(found.floors, precision, found.peaks),
         ]
     )
     files.write_text(folder / "bench.md", text)
@@ -268,7 +316,7 @@ def sliced(
     return part, sizes
 
 
-def _slice(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Progress) -> Measured:
+def _slice(work: Workload, asked: argparse.Namespace, gpus: int, progress: Progress) -> Measured:
     prepared = _prepare(work, progress)
     whole = work.sizes()
     part, sizes = sliced(work, asked.slice, asked.repeats, "bench_slice")
@@ -283,7 +331,7 @@ def _slice(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Pr
         around.append(done["around"])
     after = progress.get("after", functools.partial(_after, part, asked.cores))
     counts = collections.Counter(folder.split("/")[2] for folder in work.runs())
-    lanes = 1 if on_gpu else max(1, asked.cores // work.config["threads"])
+    lanes = 1 if gpus else max(1, asked.cores // work.config["threads"])
     grid = tables.extrapolate(
         rows,
         counts,
@@ -305,7 +353,27 @@ def _slice(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Pr
         *_settings(asked),
         "",
     ]
-    return rows, grid, told
+    floors, peaks = _floors_of_slice(work, part, rows, lanes)
+    return Measured(rows, grid, floors, told, peaks)
+
+
+def _floors_of_slice(
+    work: Workload, part: Workload, rows: Sequence[Row], lanes: int
+) -> tuple[list[Row], dict[str, Peaks]]:
+    """Rows of floor.csv of the slice's runs and of the whole grid, and the peaks that were measured."""
+    run_needs, whole = reached.needed(part), reached.needed(work)
+    if run_needs is None or whole is None:
+        return [], {}
+    one, all_ = work.config["threads"], lanes * work.config["threads"]
+    peaks = reached.measure_peaks(work, one, all_)
+    found = reached.run_rows("run of the slice", run_needs, peaks[one], rows)
+    found.append(reached.grid_row(whole, len(work.runs()), peaks[all_]))
+    if not work.on_cpu:
+        return found, {"one GPU": peaks[one]}
+    return found, {
+        f"a process with {one} thread(s), for a run of the slice": peaks[one],
+        f"a process with {all_} thread(s), for the grid": peaks[all_],
+    }
 
 
 def _pair(part: Workload, repeat: int, sizes: dict[str, int]) -> dict[str, Any]:
@@ -345,14 +413,14 @@ def _prepare(work: Workload, progress: Progress) -> float:
     return progress.get("prepared", lambda: usage.wall)
 
 
-def _grid(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Progress) -> Measured:
+def _grid(work: Workload, asked: argparse.Namespace, gpus: int, progress: Progress) -> Measured:
     prepared = _prepare(work, progress)
     sizes = work.sizes()
     warm_up(work)
-    rows, walls, own = [], [], []
-    at_once = 1 if on_gpu else max(1, asked.cores // work.config["threads"])
-    timed = work.config["grid"]["seeds"][: asked.runs] if on_gpu else list(range(asked.runs))
-    alone = on_gpu and not _share(work)  # runs that share a GPU tell little of a run that has it to itself
+    rows, walls, own, training = [], [], [], []
+    at_once = 1 if gpus else max(1, asked.cores // work.config["threads"])
+    timed = work.config["grid"]["seeds"][: asked.runs] if gpus else list(range(asked.runs))
+    alone = gpus > 0 and not _share(work)  # runs that share a GPU tell little of a run that has it to itself
     for repeat in range(asked.repeats + 1):
         seeds = timed[repeat :: asked.repeats + 1]
         rows += _lab_rows(work, seeds, progress, at_once)
@@ -365,6 +433,7 @@ def _grid(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Pro
             )
             walls.append(done["wall"])
             own.append(done["own"])
+            training.append(done["training"])
             rows += [{**row, "side": "seedbed_grid"} for row in done["rows"]] if alone else done["rows"]
     counts = collections.Counter(folder.split("/")[2] for folder in work.runs())
     grid = tables.whole_grid(rows, counts, walls, own, at_once)
@@ -380,7 +449,34 @@ def _grid(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Pro
         *_settings(asked),
         "",
     ]
-    return rows, grid, told
+    taken = statistics.median(training)
+    floors, peaks = _floors_of_grid(work, rows if alone or not gpus else [], taken, at_once, gpus)
+    return Measured(rows, grid, floors, told, peaks, statistics.median(walls))
+
+
+def _floors_of_grid(
+    work: Workload, rows: Sequence[Row], taken: float, at_once: int, gpus: int
+) -> tuple[list[Row], dict[str, Peaks]]:
+    """Rows of floor.csv of runs and grid, and the peaks that were measured.
+
+    Args:
+        work: the workload, prepared.
+        rows: of runs.csv, of runs that had a GPU alone, or a part of the cores.
+        taken: seconds of the grid's training.
+        at_once: runs that shared the cores; 1 on a GPU.
+        gpus: of the machine; 0: the grid ran on the CPU.
+    """
+    need = reached.needed(work)
+    if need is None:
+        return [], {}
+    threads = at_once * work.config["threads"]
+    peaks = reached.measure_peaks(work, threads)[threads]
+    devices = reached.devices(work, gpus)
+    found = reached.run_rows("run", need, peaks.times(1 / at_once), rows)
+    found.append(reached.grid_row(need, len(work.runs()), peaks.times(devices or 1), taken))
+    if devices:
+        return found, {f"one GPU of {devices}": peaks}
+    return found, {f"a process with {threads} thread(s), which {at_once} run(s) at a time share": peaks}
 
 
 def warm_up(work: Workload) -> None:
@@ -398,13 +494,14 @@ def _whole(work: Workload, repeat: int, sizes: dict[str, int], cores: int) -> di
     """The whole grid by Snakemake, from the first run to the report."""
     forget_runs(work)
     usage = snakemake(work, f"seedbed_{repeat}", watch=True)
+    training = reached.training_wall(records(work))
     rows, own = _seedbed_rows(work, usage, repeat, sizes), usage.snakemake.own_seconds(usage.wall, cores)
     idle, cpu = usage.wall - usage.snakemake.working, usage.snakemake.own_cpu
     say(
         f"(b) {len(rows)} runs, tables and report: {usage.wall:.1f} s, of which Snakemake's own {own:.1f} s "
         f"(no script at work {idle:.1f} s, CPU {cpu:.1f} s)"
     )
-    return {"rows": rows, "wall": usage.wall, "own": own}
+    return {"rows": rows, "wall": usage.wall, "own": own, "training": training}
 
 
 def _settings(asked: argparse.Namespace) -> list[str]:
@@ -415,5 +512,5 @@ def _settings(asked: argparse.Namespace) -> list[str]:
 def keep(folder: Path, target: Path) -> None:
     """Copy tables and machine into a folder, such as benchmarks/results/speed/NAME."""
     target.mkdir(parents=True, exist_ok=True)
-    for name in ("runs.csv", "summary.csv", "grid.csv", "bench.md", "machine.json"):
+    for name in FILES:
         shutil.copyfile(folder / name, target / name)
