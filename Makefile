@@ -140,7 +140,7 @@ test-slow: install browser ## run only the slow tests: every kind of run, fault 
 test-all: test test-slow ## run all tests except those of profiles/slurm
 
 test-gpu: install ## run the tests that need a GPU
-	@SEEDBED_TEST_GPU=1 $(BIN)/python -m pytest tests/unit/training/test_graphs_on_a_gpu.py
+	@SEEDBED_TEST_GPU=1 $(BIN)/python -m pytest tests/unit/training/test_graphs_on_a_gpu.py tests/unit/training/test_fused_on_a_gpu.py
 
 test-slurm: install ## run the tests of profiles/slurm, on a Slurm cluster that they start on this host (as root)
 	@envs/slurm.sh

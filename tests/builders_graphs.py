@@ -17,10 +17,10 @@ NO_DROPOUT = dict.fromkeys(("dropout", "attention_dropout", "pooler_dropout"), 0
 def trained(folder, framework: str, name: str, **changes):
     """Train a run: its metrics, run.json, and job; `changes` as those of `make_run`."""
     make = make_fairseq_job if framework == "fairseq" else make_job
-    if framework == "fairseq":
-        from seedbed.training.fairseq import trainer
-    elif "fused" in changes:
+    if "fused" in changes:
         from seedbed.training.fused import trainer
+    elif framework == "fairseq":
+        from seedbed.training.fairseq import trainer
     else:
         from seedbed.training.transformers import classifier as trainer
     job = make(folder, make_run(framework, **changes), name)

@@ -175,7 +175,7 @@ def trained_here(folder, framework: str, name: str, **changes):
 KINDS = {
     "fairseq": ("fairseq", {}),
     "transformers": ("transformers", {}),
-    "fused": ("transformers", {"fused": [[3, 3]]}),
+    "fused": ("transformers", {"fused": [["random", 3, 3]]}),
     "lora": ("transformers", {"method": "lora", "init": "pretrained"}),
 }
 
