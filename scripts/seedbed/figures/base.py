@@ -236,7 +236,7 @@ def save(figure: Figure, caption: Caption, svg: str | Path, png: str | Path) -> 
 
 def _settle(figure: Figure) -> None:
     """Lay out once and round the positions: their last digits vary, and ids in the SVG depend on them."""
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     figure.set_layout_engine(None)  # else saving would draw once more
     for axis in figure.axes:
         axis.set_position(np.round(axis.get_position().bounds, 6))
@@ -351,7 +351,7 @@ def give_room(figure: Figure, panels: Sequence[Axes], height: float) -> None:
         panels: above each other.
         height: inches that they need together.
     """
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     whole = figure.get_figheight()
     left = sum(panel.get_position().height for panel in panels) * whole
     figure.set_figheight(whole + max(0.0, height - left))
