@@ -135,10 +135,11 @@ def run_rule(folder: Path, more: str = "") -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
 
 
-def test_a_rules_script_compares_its_inputs_and_records_its_outputs(tmp_path):
+@pytest.mark.parametrize("end", ["", "script.end()"])
+def test_a_rules_script_compares_its_inputs_and_records_its_outputs(tmp_path, end):
     files.write_text(tmp_path / "in/a", "given\n")
     checksums.record("prepare", [tmp_path / "in/a"])
-    assert run_rule(tmp_path).returncode == 0
+    assert run_rule(tmp_path, end).returncode == 0
     assert (tmp_path / "out/.sha256/tokenize_texts").read_text().split()[1::2] == ["a", "b"]
     shutil.rmtree(tmp_path / "out")
     damage(tmp_path / "in/a", b"other\n")
@@ -149,7 +150,10 @@ def test_a_rules_script_compares_its_inputs_and_records_its_outputs(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("more", ["raise ValueError", "import os; os.remove('out/b')"])
+@pytest.mark.parametrize(
+    "more",
+    ["raise ValueError", "import os; os.remove('out/b')", "import os; os.remove('out/b'); script.end()"],
+)
 def test_a_rule_that_fails_or_cannot_record_records_nothing_and_its_script_fails(tmp_path, more):
     files.write_text(tmp_path / "in/a", "given\n")
     assert run_rule(tmp_path, more).returncode == 1
