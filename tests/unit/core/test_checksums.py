@@ -97,6 +97,17 @@ def test_a_file_has_one_author_the_last(tmp_path):
     assert os.listdir(tmp_path / ".sha256") == ["prepare_questions"]
 
 
+def test_a_record_in_a_folder_below_gives_way_to_a_later_one_above(tmp_path):
+    figure, report = tmp_path / "figures/a.svg", tmp_path / "report.html"
+    files.write_text(figure, "first\n")
+    checksums.record("plot_figures", [figure])
+    for path in (figure, report):
+        files.write_text(path, "second\n")
+    checksums.record("write_report", [report, figure])
+    checksums.compare([figure, report])
+    assert os.listdir(tmp_path / "figures/.sha256") == []
+
+
 @pytest.mark.parametrize("content", ["", "no hash  model.json\n"])
 def test_a_damaged_record_is_an_error_that_its_rule_mends(model, content):
     record = model / ".sha256/convert_checkpoint"
