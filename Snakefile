@@ -42,8 +42,5 @@ rule all:
         lost=PLAN.lost_files,
         results=rules.aggregate.output,
         audit=rules.audit.output,
-        figures=rules.plot_figures.output,
         report=rules.write_report.output,
-        summary=rules.write_summary.output,
-        tables=rules.write_tables.output,
         decision=PLAN.decision,

@@ -19,6 +19,7 @@ sys.path.insert(0, str(SCRIPTS))
 import snakemake.benchmark
 from snakemake.dag import DAG
 from snakemake.logging import logger
+from snakemake.scheduling.job_scheduler import JobScheduler
 
 from seedbed.config import embedding, stages
 from seedbed.config.params import canonical
@@ -27,7 +28,16 @@ from seedbed.config.yaml_files import refuse_changed_labels, refuse_repeated_key
 from seedbed.core.errors import SeedbedError, explaining_system_errors
 from seedbed.core.run_folder import RunFolder
 from seedbed.core.splits import SPLITS
-from seedbed.running import ancient_inputs, gpu_slots, guard, mps, planned_runs, preflight, terminal
+from seedbed.running import (
+    ancient_inputs,
+    gpu_slots,
+    guard,
+    mps,
+    planned_runs,
+    preflight,
+    scheduler_timers,
+    terminal,
+)
 
 # Seconds between two looks at a job's memory, of 18 ms each: two looks a second took 3.4 CPU s more of the demo.
 snakemake.benchmark.BENCHMARK_INTERVAL_SHORT = 2
@@ -44,6 +54,7 @@ try:
         config = embedding.adapt(workflow, config)
         PLAN = Plan(config)
         ancient_inputs.mend(DAG)
+        scheduler_timers.mend(JobScheduler)
         if workflow.is_main_process and not embedding.is_module(workflow):
             terminal.take_over(workflow, logger, PLAN)
         if workflow.is_main_process:

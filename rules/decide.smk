@@ -12,8 +12,7 @@ rule decide:
         runs=rules.aggregate.output.runs,
         summary=rules.aggregate.output.summary,
         contrasts=rules.aggregate.output.contrasts,
-        documents=[rules.write_report.output.report, rules.write_summary.output.summary],
-        tables_for_people=rules.write_tables.output,
+        report=rules.write_report.output,
         audit=rules.audit.output,
     output:
         decision=PLAN.decision[0],

@@ -26,3 +26,5 @@ tables.aggregate(
         for paths in (snakemake.input.bags_of_sizes, snakemake.input.probes_of_sizes)
     ),
 )
+
+script.end()

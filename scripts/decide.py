@@ -15,3 +15,5 @@ found = decision(Experiment.read(dict(snakemake.input.items()), reporting), repo
 for name, question in found["questions"].items():
     log.info(told(name, question))
 files.write_json(snakemake.output.decision, found)
+
+script.end()

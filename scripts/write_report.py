@@ -1,25 +1,23 @@
-"""Write the report of the experiment as one page, and its configuration (rule write_report)."""
+"""Write all that people read of the experiment: figures, tables, summary, report (rule write_report)."""
 
 from typing import TYPE_CHECKING, Any
 
 from seedbed.core import script
-from seedbed.figures.captions import read_captions
-from seedbed.report import provenance, report, sources
 
 if TYPE_CHECKING:
     snakemake: Any
 
 log = script.start(snakemake)
-captions = read_captions(snakemake.input.captions, snakemake.input.figures)
-experiment, found = sources.read(dict(snakemake.input.items()), snakemake.params.reporting, captions)
-report.write_report(
-    experiment,
-    found,
-    snakemake.input.models,
-    snakemake.input.architectures,
-    snakemake.input.texts,
+
+from seedbed.report import all_files  # noqa: E402  (after the log: drawing libraries are slow to load, and may warn)
+
+all_files.write(
+    dict(snakemake.input.items()),
+    dict(snakemake.output.items()),
+    snakemake.params.reporting,
     snakemake.params.config,
-    snakemake.input.figures,
-    snakemake.output.report,
+    snakemake.threads,
 )
-provenance.write_config(snakemake.params.config, snakemake.output.config)
+log.info("%d figures", len(snakemake.output.svg))
+
+script.end()

@@ -12,6 +12,7 @@ from seedbed.config import plan
 from seedbed.core import files, wording
 from seedbed.core.rows import read_table
 from seedbed.figures import registry
+from seedbed.figures.base import Data
 from seedbed.figures.captions import Caption
 from seedbed.report import report, sources, summary
 from seedbed.report.documents.blocks import Heading
@@ -41,7 +42,14 @@ def read(made: Synthetic, captions: dict[str, Caption] | None = None) -> tuple[E
         "trainable": [path for path in known.trainable_table if Path(path).exists()],
     }
     figures = dict.fromkeys([*registry.names_for(known), "data_audit"], Caption(""))
-    return sources.read(inputs, known.reporting(), {**figures, **(captions or {})})
+    return sources.read(inputs, known.reporting(), {**figures, **(captions or {})}, Experiment)
+
+
+def data_of(made: Synthetic) -> Data:
+    """What the figures of an experiment whose tables are made are drawn from."""
+    own = {*registry.COMMON, "contrasts"}
+    tables = [name for name in registry.TABLES if name in made.outputs and name not in own]
+    return Data.read(made.outputs, made.plan.reporting(), tables)
 
 
 def aggregate(made: Synthetic) -> None:

@@ -16,7 +16,7 @@ ASKED = {
     "check_parity": ("4500M", "00:30:00"),
     "finetune_fairseq": ("3000M", "01:00:00"),
     "finetune_transformers": ("3000M", "01:00:00"),
-    "write_report": ("1500M", "00:15:00"),
+    "write_report": ("2500M", "00:15:00"),
 }
 
 

@@ -141,9 +141,6 @@ ONCE = (
     "check_limits",
     "audit",
     "aggregate",
-    "plot_figures",
-    "write_tables",
-    "write_summary",
     "write_report",
     "all",
 )

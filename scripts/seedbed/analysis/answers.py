@@ -26,6 +26,7 @@ from seedbed.analysis.predictions import (
     is_alone,
     kept_clusters,
     numbered,
+    numbers_of,
     of_a_run,
     read_columns,
     read_header,
@@ -200,7 +201,7 @@ def read_answers(path: str | Path) -> dict[str, CellAnswers]:
     kinds = {"split": CATEGORY, **dict.fromkeys(read, pa.string()), **numbers}
     table = read_columns(path, content, text, kinds)
     texts = {name: np.array(table[name].to_pylist(), dtype=object) for name in read}
-    columns = {name: table[name].to_numpy() for name in numbers}
+    columns = {name: numbers_of(table[name]) for name in numbers}
     _check_numbers(columns, texts["example"], path)
     known = np.isfinite(columns["loss"])
     columns["loss"] = np.where(known, columns["loss"], np.nan)

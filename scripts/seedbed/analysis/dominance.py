@@ -6,7 +6,7 @@ Larger values are better. Both measures compare distributions over seeds; neithe
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import special
+import scipy
 
 from seedbed.analysis.statistics import finite_values
 
@@ -62,7 +62,7 @@ def aso_eps_min(
     ratios = np.nan_to_num(_violation_ratio(drawn_a, drawn_b), nan=0.5)
     level = 1 - (1 - confidence) / comparisons
     # sigma is the spread of sqrt(n m / (n + m)) times the ratio, so that the factors cancel
-    return float(np.clip(observed + special.ndtri(level) * ratios.std(ddof=1), 0.0, 1.0))
+    return float(np.clip(observed + scipy.special.ndtri(level) * ratios.std(ddof=1), 0.0, 1.0))
 
 
 def _violation_ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:

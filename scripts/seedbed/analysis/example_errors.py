@@ -125,16 +125,26 @@ class _OfExamples:
 
     @classmethod
     def of(cls, cell: CellPredictions) -> "_OfExamples":
-        from scipy import stats  # here, since it takes half a second, and each command imports this module
-
         wrong = ~cell.correct & ~np.isnan(cell.confidence)
         return cls(
             runs=len(cell.predicted),
             right=cell.correct.mean(axis=0),
-            prediction=stats.mode(cell.predicted, axis=0).mode,
+            prediction=_most_common(cell.predicted),
             label_probability=_means(np.exp(-cell.loss.astype(np.float64)), ~np.isnan(cell.loss)),
             wrong_confidence=_means(cell.confidence.astype(np.float64), wrong),
         )
+
+
+def _most_common(codes: np.ndarray) -> np.ndarray:
+    """(examples,) the code that most seeds have; of equally common ones the smallest.
+
+    As scipy.stats.mode, whose import takes half a second.
+
+    Args:
+        codes: (seeds, examples).
+    """
+    found = np.unique(codes)
+    return found[np.argmax([(codes == code).sum(axis=0) for code in found], axis=0)]
 
 
 def _means(values: np.ndarray, counted: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from seedbed.analysis.bootstrap import TIE, Candidate, Scaled, Sums
 from seedbed.analysis.methods import NO_SPREAD, ONE_SEED
@@ -219,7 +219,7 @@ def reaches(
 
 def monotone(values: Sequence[float] | np.ndarray) -> np.ndarray:
     """The values that do not fall and are closest to these by least squares (isotonic regression)."""
-    return np.asarray(optimize.isotonic_regression(np.asarray(values, dtype=np.float64)).x)
+    return np.asarray(scipy.optimize.isotonic_regression(np.asarray(values, dtype=np.float64)).x)
 
 
 # --- a sum along sizes --------------------------------------------------------------------------------------
@@ -303,9 +303,9 @@ class _Line:
         first, last = inside[0], inside[-1]
         low, high = -math.inf, math.inf
         if first > 0:
-            low = optimize.brentq(outside, places[first - 1], places[first], xtol=TOLERANCE)
+            low = scipy.optimize.brentq(outside, places[first - 1], places[first], xtol=TOLERANCE)
         if last < len(places) - 1:
-            high = optimize.brentq(outside, places[last], places[last + 1], xtol=TOLERANCE)
+            high = scipy.optimize.brentq(outside, places[last], places[last + 1], xtol=TOLERANCE)
         return low, high
 
     def _places(self) -> list[float]:
@@ -430,9 +430,9 @@ def power_law(sizes: np.ndarray, heights: np.ndarray) -> PowerLaw | None:
     start = (float(heights.max()), rise, (least + most) / 2)
     try:
         # of a fit that leaves a parameter open it has no covariance, which is not asked for
-        unknown = warnings.catch_warnings(action="ignore", category=optimize.OptimizeWarning)
+        unknown = warnings.catch_warnings(action="ignore", category=scipy.optimize.OptimizeWarning)
         with unknown, np.errstate(over="ignore", invalid="ignore"):
-            (limit, drop, log_rate), _ = optimize.curve_fit(
+            (limit, drop, log_rate), _ = scipy.optimize.curve_fit(
                 law, sizes, heights, p0=start, jac=slopes, maxfev=MOST_STEPS
             )
     except RuntimeError:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy import optimize, special
+import scipy
 
 # Of alpha, a look at n of N seeds has spent (n / N)^2 (Kim and DeMets 1987). In simulations of 37 mixes of
 # what varies (benchmarks/spending.py, five looks up to 25 seeds) the error rate is 5.2% at most, where that
@@ -94,7 +94,7 @@ def nominal_levels(
         spent = spending(fraction, alpha) - (spending(fractions[place - 1], alpha) if place else 0.0)
         sd = math.sqrt(fraction - before)
         bound = _boundary(places, mass, sd, fraction, spent)
-        levels.append(float(2 * special.ndtr(-bound)))
+        levels.append(float(2 * scipy.special.ndtr(-bound)))
         most = min(bound, FAR) * math.sqrt(fraction)
         steps = (most * nodes[:, None] - places) / sd
         density = np.exp(-(steps**2) / 2) / (math.sqrt(2 * math.pi) * sd)
@@ -107,6 +107,8 @@ def _boundary(places: np.ndarray, mass: np.ndarray, sd: float, fraction: float, 
 
     def beyond(bound: float) -> float:
         edge = bound * math.sqrt(fraction)
-        return float(mass @ (special.ndtr((places - edge) / sd) + special.ndtr((-places - edge) / sd)))
+        return float(
+            mass @ (scipy.special.ndtr((places - edge) / sd) + scipy.special.ndtr((-places - edge) / sd))
+        )
 
-    return float(optimize.brentq(lambda bound: beyond(bound) - spent, 0.0, 3 * FAR))
+    return float(scipy.optimize.brentq(lambda bound: beyond(bound) - spent, 0.0, 3 * FAR))

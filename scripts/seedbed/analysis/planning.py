@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Self, TypeVar
 
 import numpy as np
-from scipy import special
+import scipy
 
 from seedbed.analysis.spread import excess_of_few_seeds, normal
 
@@ -87,7 +87,7 @@ class Design:
     @property
     def floor(self) -> float:
         """What endless seeds detect on these test examples."""
-        quantiles = normal(self.confidence) + float(special.ndtri(self.power))
+        quantiles = normal(self.confidence) + float(scipy.special.ndtri(self.power))
         return quantiles * math.sqrt(self.variances.examples / self.examples)
 
     def seeds_for(self, difference: float) -> int | None:
@@ -109,7 +109,7 @@ class Design:
         error = math.sqrt(self.variances.examples / self.examples)
         if not error:
             return 1.0
-        return float(special.ndtr(abs(difference) / error - normal(self.confidence)))
+        return float(scipy.special.ndtr(abs(difference) / error - normal(self.confidence)))
 
     def examples_for(self, difference: float) -> int:
         """Test examples, two or more, with which endless seeds detect a difference: a lower bound of what is

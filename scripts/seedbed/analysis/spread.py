@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special
+import scipy
 
 from seedbed.analysis.statistics import t_quantile
 from seedbed.core.seeds import is_crossed
@@ -127,7 +127,7 @@ def excess_of_few_seeds(
 
 def normal(confidence: float) -> float:
     """The quantile of the normal distribution for a two-sided interval, 1.96 at 0.95."""
-    return float(special.ndtri((1 + confidence) / 2))
+    return float(scipy.special.ndtri((1 + confidence) / 2))
 
 
 def seed_error(values: Sequence[float], seeds: Seeds) -> tuple[float, float] | None:

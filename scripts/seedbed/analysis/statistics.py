@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
-from scipy import special
+import scipy
 
 from seedbed.core.errors import SeedbedError
 
@@ -82,7 +82,7 @@ def t_interval(values: Sequence[float], confidence: float) -> Bounds | None:
 
 def t_quantile(confidence: float, degrees: float) -> float:
     """The two-sided critical value of Student's t: P(|T| <= value) = confidence."""
-    return float(special.stdtrit(degrees, 0.5 + confidence / 2))
+    return float(scipy.special.stdtrit(degrees, 0.5 + confidence / 2))
 
 
 def expected_best(values: Sequence[float], n: int) -> float:
@@ -109,7 +109,7 @@ def _maximum_probabilities(count: int, n: int) -> np.ndarray:
     if not 1 <= n <= count:
         raise SeedbedError(f"the best of n needs n values, and n of 1 or more, of {count}", found=n)
     below = np.arange(count)  # values smaller than the k-th, of which the others are drawn
-    return special.comb(below, n - 1) / special.comb(count, n)
+    return scipy.special.comb(below, n - 1) / scipy.special.comb(count, n)
 
 
 # --- two groups ---------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def welch_interval(a: Sequence[float], b: Sequence[float], confidence: float) ->
 
 def t_p(difference: float, standard_error: float, degrees: float) -> float:
     """Two-sided p of Student's t test of no difference, of this error and its degrees of freedom."""
-    return 2 * float(special.stdtr(degrees, -abs(difference) / standard_error))
+    return 2 * float(scipy.special.stdtr(degrees, -abs(difference) / standard_error))
 
 
 def equivalence_p(difference: float, standard_error: float, degrees: float, margin: float) -> float:
@@ -144,8 +144,8 @@ def equivalence_p(difference: float, standard_error: float, degrees: float, marg
         degrees: degrees of freedom of that error.
         margin: in the unit of the difference.
     """
-    above_lower = float(special.stdtr(degrees, -(difference + margin) / standard_error))
-    below_upper = float(special.stdtr(degrees, (difference - margin) / standard_error))
+    above_lower = float(scipy.special.stdtr(degrees, -(difference + margin) / standard_error))
+    below_upper = float(scipy.special.stdtr(degrees, (difference - margin) / standard_error))
     return max(above_lower, below_upper)
 
 
@@ -169,7 +169,7 @@ def binomial_se(share: float, examples: int) -> float:
 
 def one_sided_normal(confidence: float) -> float:
     """The quantile of the normal distribution for a one-sided bound, 1.64 at 0.95."""
-    return float(special.ndtri(confidence))
+    return float(scipy.special.ndtri(confidence))
 
 
 def bound_of_mean(scores: np.ndarray, confidence: float) -> float:
@@ -186,7 +186,7 @@ def bound_of_mean(scores: np.ndarray, confidence: float) -> float:
 
 def wilson_lower(successes: int, examples: int, confidence: float) -> float:
     """One-sided lower Wilson bound: with the given confidence the true share is larger."""
-    centre, half = _wilson(successes, examples, float(special.ndtri(confidence)))
+    centre, half = _wilson(successes, examples, float(scipy.special.ndtri(confidence)))
     return max(0.0, centre - half)
 
 
@@ -204,14 +204,14 @@ def mcnemar_p(only_a: int, only_b: int) -> float:
     """
     fewer, total = min(only_a, only_b), only_a + only_b
     # half of the ways or more are no more extreme: 1, which rounding would miss
-    return 1.0 if 2 * fewer + 1 >= total else 2 * float(special.bdtr(fewer, total, 0.5))
+    return 1.0 if 2 * fewer + 1 >= total else 2 * float(scipy.special.bdtr(fewer, total, 0.5))
 
 
 def rate_interval(events: int, trials: int, confidence: float) -> Bounds:
     """Exact interval of a rate (Clopper and Pearson 1934)."""
     tail = (1 - confidence) / 2
-    low = float(special.betaincinv(events, trials - events + 1, tail)) if events else 0.0
-    high = float(special.betaincinv(events + 1, trials - events, 1 - tail)) if events < trials else 1.0
+    low = float(scipy.special.betaincinv(events, trials - events + 1, tail)) if events else 0.0
+    high = float(scipy.special.betaincinv(events + 1, trials - events, 1 - tail)) if events < trials else 1.0
     return low, high
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scipy import special
+import scipy
 
 from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.findings import finding, headline_rows, interest
@@ -148,7 +148,7 @@ def chance_of_endless_seeds(
         return float(not least <= abs(delta) <= half)
 
     def below(value: float) -> float:
-        return float(special.stdtr(degrees, (value - delta) / se_seeds))
+        return float(scipy.special.stdtr(degrees, (value - delta) / se_seeds))
 
     remaining = below(half) - below(least) + below(-least) - below(-half)
     return min(1.0, max(0.0, 1 - remaining))

@@ -29,6 +29,7 @@ from seedbed.analysis.predictions import (
     kept_clusters,
     line_of,
     numbered,
+    numbers_of,
     read_columns,
     read_header,
     scores_of_clusters,
@@ -314,7 +315,7 @@ def read_values(path: str | Path, constant: float, groups: Groups = OF_A_RUN) ->
     kinds = {"split": CATEGORY, "example": pa.string(), **dict.fromkeys(NUMBERS, pa.float64())}
     kinds |= groups.columns
     table = read_columns(path, content, text, kinds)
-    labels, predicted = (table[name].to_numpy().astype(np.float64) for name in NUMBERS)
+    labels, predicted = (numbers_of(table[name]) for name in NUMBERS)
     wrong = ~np.isfinite(labels)
     if wrong.any():
         raise SeedbedError(

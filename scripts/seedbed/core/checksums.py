@@ -70,9 +70,11 @@ def record(rule: str, paths: Sequence[str | Path]) -> None:
     folder = _folder_of(paths)
     written = [file for path in paths for file in _files(Path(path))]
     lines = {file.relative_to(folder).as_posix(): sha256(file) for file in written}
-    for other in _records(folder):
-        if other.name != rule:
-            _disown(other, lines)
+    for below in {parent for name in lines for parent in Path(name).parents}:
+        names = {os.path.relpath(name, below) for name in lines}
+        for other in _records(folder / below):
+            if other != folder / FOLDER / rule:
+                _disown(other, names)
     _write_lines(folder / FOLDER / rule, lines)
 
 

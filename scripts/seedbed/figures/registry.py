@@ -26,7 +26,8 @@ from seedbed.core.words import metric_name
 if TYPE_CHECKING:  # results from outside have figures without a plan, and without what a plan needs
     from seedbed.config.plan import Plan
 
-COMMON = ("runs", "summary")  # tables that every figure of rule plot_figures is drawn from
+RULE = "write_report"  # draws all figures but those that name another rule
+COMMON = ("runs", "summary")  # tables that every figure of that rule is drawn from
 
 
 # --- when a figure is drawn ---------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ class FigureSpec:
     when: Callable[["Plan"], bool] = always
     one_metric: bool | None = None
     tables: tuple[str, ...] = ()
-    rule: str = "plot_figures"
+    rule: str = RULE
 
     def title_for(self, task: Task) -> str:
         """The title in the report of a task, see data/titles.yaml."""
@@ -107,10 +108,10 @@ class FigureSpec:
         return own or wording.fill(wording.data("figures/titles")[self.name], metric=metric)
 
     def is_drawn(self, plan: "Plan") -> bool:
-        """Whether rule plot_figures draws it for this experiment."""
+        """Whether rule write_report draws it for this experiment."""
         fits = not self.outputs or plan.task.outputs in self.outputs
         fits = fits and self.one_metric in (None, plan.task.has_one_metric)
-        return self.rule == "plot_figures" and fits and self.when(plan)
+        return self.rule == RULE and fits and self.when(plan)
 
     def function(self) -> Callable[..., Any]:
         """The drawing function; loads the drawing libraries."""
@@ -235,11 +236,5 @@ TABLES = tuple(dict.fromkeys([*COMMON, *(table for spec in FIGURES for table in 
 
 
 def names_for(plan: "Plan") -> list[str]:
-    """Names of the figures that rule plot_figures draws for this experiment."""
+    """Names of the figures that rule write_report draws for this experiment."""
     return [spec.name for spec in FIGURES if spec.is_drawn(plan)]
-
-
-def tables_for(plan: "Plan") -> list[str]:
-    """Names of the tables that these are drawn from."""
-    needed = {*COMMON, *(table for spec in FIGURES if spec.is_drawn(plan) for table in spec.tables)}
-    return [name for name in TABLES if name in needed]

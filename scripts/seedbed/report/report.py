@@ -4,7 +4,7 @@ Unfolded: the answer, the figure and the table of scores, warnings, the data, ex
 The rest is folded by question. Every sentence with a number is made from the tables.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,7 @@ def write_report(
     config: Mapping[str, Any],
     figures: Sequence[str | Path],
     path: str | Path,
+    wait: Callable[[], None] = lambda: None,
 ) -> None:
     """Write the report of an experiment as one HTML page.
 
@@ -60,6 +61,7 @@ def write_report(
         config: the resolved configuration.
         figures: the SVG of every figure, .../NAME.svg.
         path: the file to write.
+        wait: returns when the figures are there, which are needed last.
     """
     shows_texts = config["report"]["texts"]
     shown = sections_predictions.hard_examples(experiment) | sections_examples.shown_examples(experiment)
@@ -74,6 +76,7 @@ def write_report(
         config,
         sections_methods.read_answers(experiment, sources, texts) if shows_texts else None,
     )
+    wait()
     page = to_page(
         question(experiment),
         blocks,

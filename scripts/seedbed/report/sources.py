@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from seedbed.analysis.example_errors import COLUMNS as OF_EXAMPLES
 from seedbed.analysis.experiment import Experiment
@@ -14,11 +14,13 @@ from seedbed.core.methods import ADAPTERS
 from seedbed.core.rows import Row, read_table
 from seedbed.core.run_folder import name_of
 from seedbed.data.audit import read_audit
+from seedbed.figures import registry
 from seedbed.figures.captions import Caption
 
 ADAPTER = "adapter/adapter_model.safetensors"  # of a run folder
 MIB = 2**20
-# the tables that documents read beside runs, summary and contrasts
+E = TypeVar("E", bound=Experiment)
+# the tables that documents read beside runs, summary and contrasts; figures have more
 TABLES = ("pairs", "churn", "never_right", "calibration", "variance", "expected_validation")
 
 
@@ -57,18 +59,22 @@ class Sources:
 
 
 def read(
-    inputs: Mapping[str, Any], reporting: Mapping[str, Any], captions: Mapping[str, Caption]
-) -> tuple[Experiment, Sources]:
+    inputs: Mapping[str, Any],
+    reporting: Mapping[str, Any],
+    captions: Mapping[str, Caption],
+    kind: type[E],
+) -> tuple[E, Sources]:
     """Read everything.
 
     Args:
         inputs: paths by name, as the rules name them: runs, summary, contrasts and all TABLES; where there
-            are any, the tables of sizes of training and of examples;
-            run_json of every run; and where the task has them audit (data_audit.csv); parity of every dataset
-            and model, .../DATASET/MODEL/parity.json; parameters of every model, .../MODEL/parameters.csv;
-            trainable (trainable_parameters.csv).
+            are any, the tables of sizes of training, of examples and of figures; run_json of every run; and
+            where the task has them audit (data_audit.csv); parity of every dataset and model,
+            .../DATASET/MODEL/parity.json; parameters of every model, .../MODEL/parameters.csv; trainable
+            (trainable_parameters.csv).
         reporting: `Plan.reporting()`.
         captions: the figures' captions by name, in the order of the report; empty where not known.
+        kind: the class of the experiment, such as that of figures.
 
     Raises:
         SeedbedError: see `Experiment.read`.
@@ -83,8 +89,10 @@ def read(
         captions=captions,
         commit=git_commit(Path(__file__).parent),
     )
-    tables = [*TABLES, *(name for name in (*SIZES, *OF_EXAMPLES) if name in inputs)]
-    return Experiment.read(inputs, reporting, tables, sources.adapter_mib), sources
+    read = {*registry.COMMON, "contrasts", *TABLES}
+    more = dict.fromkeys((*SIZES, *OF_EXAMPLES, *registry.TABLES))
+    tables = [*TABLES, *(name for name in more if name in inputs and name not in read)]
+    return kind.read(inputs, reporting, tables, sources.adapter_mib), sources
 
 
 def _paths(inputs: Mapping[str, Any], name: str) -> list[Path]:

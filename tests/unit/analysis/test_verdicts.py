@@ -9,6 +9,7 @@ from builders_rows import changed, run_row
 from synthetic import make_experiment, make_generation
 
 from seedbed.analysis import contrasts, statistics, tables, verdicts
+from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.table_rows import RunRow
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, Sound, no_verdict
 from seedbed.core.errors import SeedbedError
@@ -380,7 +381,7 @@ def test_tables_that_do_not_tell_whether_a_verdict_stands_are_refused(two_seeds)
     write_table(old, list(rows[0]), rows)
     outputs = {**two_seeds.outputs, "contrasts": old}
     with pytest.raises(SeedbedError, match="not a table") as caught:
-        sources.read({**outputs, "run_json": []}, two_seeds.plan.reporting(), {})
+        sources.read({**outputs, "run_json": []}, two_seeds.plan.reporting(), {}, Experiment)
     assert "no_verdict" in str(caught.value)
     assert "let Snakemake make it again" in str(caught.value)
 

@@ -97,6 +97,17 @@ def test_a_file_has_one_author_the_last(tmp_path):
     assert os.listdir(tmp_path / ".sha256") == ["prepare_questions"]
 
 
+def test_a_record_in_a_folder_below_gives_way_to_a_later_one_above(tmp_path):
+    figure, report = tmp_path / "figures/a.svg", tmp_path / "report.html"
+    files.write_text(figure, "first\n")
+    checksums.record("plot_figures", [figure])
+    for path in (figure, report):
+        files.write_text(path, "second\n")
+    checksums.record("write_report", [report, figure])
+    checksums.compare([figure, report])
+    assert os.listdir(tmp_path / "figures/.sha256") == []
+
+
 @pytest.mark.parametrize("content", ["", "no hash  model.json\n"])
 def test_a_damaged_record_is_an_error_that_its_rule_mends(model, content):
     record = model / ".sha256/convert_checkpoint"
@@ -135,10 +146,11 @@ def run_rule(folder: Path, more: str = "") -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
 
 
-def test_a_rules_script_compares_its_inputs_and_records_its_outputs(tmp_path):
+@pytest.mark.parametrize("end", ["", "script.end()"])
+def test_a_rules_script_compares_its_inputs_and_records_its_outputs(tmp_path, end):
     files.write_text(tmp_path / "in/a", "given\n")
     checksums.record("prepare", [tmp_path / "in/a"])
-    assert run_rule(tmp_path).returncode == 0
+    assert run_rule(tmp_path, end).returncode == 0
     assert (tmp_path / "out/.sha256/tokenize_texts").read_text().split()[1::2] == ["a", "b"]
     shutil.rmtree(tmp_path / "out")
     damage(tmp_path / "in/a", b"other\n")
@@ -149,7 +161,10 @@ def test_a_rules_script_compares_its_inputs_and_records_its_outputs(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("more", ["raise ValueError", "import os; os.remove('out/b')"])
+@pytest.mark.parametrize(
+    "more",
+    ["raise ValueError", "import os; os.remove('out/b')", "import os; os.remove('out/b'); script.end()"],
+)
 def test_a_rule_that_fails_or_cannot_record_records_nothing_and_its_script_fails(tmp_path, more):
     files.write_text(tmp_path / "in/a", "given\n")
     assert run_rule(tmp_path, more).returncode == 1

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from builders_report import asked
+from builders_report import asked, data_of
 from builders_rows import changed
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
@@ -115,7 +115,7 @@ def make(folder: Path, shape: str) -> Synthetic:
 
 
 def read(made: Synthetic) -> plot.Data:
-    return plot.read_data(made.outputs, made.plan.reporting())
+    return data_of(made)
 
 
 def boxes(figure: Figure) -> list:
@@ -196,15 +196,14 @@ def test_every_figure_is_written_as_svg_and_png_and_always_the_same(tmp_path):
     folders = tmp_path / "a", tmp_path / "b"
     for folder, processes in zip(folders, (1, 2), strict=True):
         paths = [[folder / f"{name}.{ending}" for name in names] for ending in ("svg", "png")]
-        reporting, written = experiment.plan.reporting(), folder / "captions.json"
-        plot.plot_figures(experiment.outputs, reporting, *paths, written, processes)
+        with plot.drawing(read(experiment), *paths, processes) as drawn:
+            told = drawn.captions()
+        assert list(told) == names
+        assert told["calibration"].text.startswith("Accuracy on the test split by the probability")
     first, second = ({path.name: path.read_bytes() for path in folder.iterdir()} for folder in folders)
-    drawn = [f"{name}.{ending}" for name in names for ending in ("svg", "png")]
-    assert sorted(first) == sorted([*drawn, "captions.json"])
+    files = [f"{name}.{ending}" for name in names for ending in ("svg", "png")]
+    assert sorted(first) == sorted(files)
     assert first == second
-    told = captions.read_captions([folders[1] / "captions.json"], [f"{name}.svg" for name in names])
-    assert list(told) == names
-    assert told["calibration"].text.startswith("Accuracy on the test split by the probability")
     assert all(content.startswith(b"\x89PNG") for name, content in first.items() if name.endswith("png"))
 
 
@@ -214,12 +213,12 @@ def test_a_figure_that_fails_in_a_process_of_its_own_fails_the_rule(tmp_path, ca
         [tmp_path / f"{name}.{ending}" for name in ("learning_curves", "nothing")]
         for ending in ("svg", "png")
     ]
-    with pytest.raises(SeedbedError, match="some figures could not be drawn"):
-        plot.plot_figures(
-            experiment.outputs, experiment.plan.reporting(), *paths, tmp_path / "captions.json", 2
-        )
+    with (
+        pytest.raises(SeedbedError, match="some figures could not be drawn"),
+        plot.drawing(read(experiment), *paths, 2) as drawn,
+    ):
+        drawn.captions()
     assert "KeyError: 'nothing'" in capfd.readouterr().err
-    assert not (tmp_path / "captions.json").exists()
     assert paths[0][0].exists()
     assert not paths[0][1].exists()
 
@@ -228,7 +227,7 @@ STOPPED = """
 import sys, time
 sys.path[:0] = sys.argv[1:3]
 from pathlib import Path
-import synthetic
+import builders_report, synthetic
 from seedbed.core import files, interruption
 from seedbed.figures import plot
 
@@ -243,8 +242,8 @@ def hang(svg):
 made = synthetic.make_experiment(Path(sys.argv[3]), seeds=[0])
 made.aggregate()
 paths = [Path(sys.argv[3], "figures", f"{name}.svg") for name in ("learning_curves", "test_accuracy")]
-captions = Path(sys.argv[3], "figures", "captions.json")
-plot.plot_figures(made.outputs, made.plan.reporting(), paths, paths, captions, processes=2)
+with plot.drawing(builders_report.data_of(made), paths, paths, processes=2):
+    pass
 """
 
 

@@ -10,6 +10,7 @@ import pytest
 from builders_report import (
     aggregate,
     asked,
+    data_of,
     experiment_of,
     read,
     write_report,
@@ -608,7 +609,7 @@ def test_a_bound_beside_zero_has_a_digit_more(metric, low, high, told):
 @pytest.fixture(scope="module")
 def data(made, text) -> plot.Data:
     plot.set_style()
-    return plot.read_data(made.outputs, made.plan.reporting())
+    return data_of(made)
 
 
 def test_the_plan_names_the_figures_that_make_sense(made, tmp_path):
@@ -626,7 +627,7 @@ def test_where_no_difference_can_be_drawn_the_figure_says_so(tmp_path):
     made = make_generation(tmp_path, **options)
     assert "contrasts" in registry.names_for(made.plan)
     write_whole(made)
-    data = plot.read_data(made.outputs, made.plan.reporting())
+    data = data_of(made)
     calls = asked(lambda: plt.close(plot.FIGURES["contrasts"](data)[0]))
     assert calls["contrasts.nothing"] == [(1,)]
 
