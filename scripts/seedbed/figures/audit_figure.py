@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -21,13 +21,13 @@ from seedbed.core.wording import Words
 from seedbed.core.words import percent
 from seedbed.data.audit import FEW_TEXTS, MODEL_LIMIT, Dataset, class_counts
 from seedbed.data.boilerplate import PIECE, SHORT_PIECE
-from seedbed.figures.base import GREY, MAX_ROWS, NAMED_LETTERS, PALETTE, empty_figure, finish, save, set_style
+from seedbed.figures.base import GREY, MAX_ROWS, NAMED_LETTERS, empty_figure, finish, save, set_style
 from seedbed.figures.captions import Caption, make_caption, write_captions
 from seedbed.figures.fonts import drawable_names
 from seedbed.figures.names import shorten_all, word, wrap_names
 
 WORDS = Words("figures/audit_figure")
-COLOURS = dict(zip(SPLITS, PALETTE, strict=False))
+COLOURS = dict(zip(SPLITS, sns.color_palette("colorblind"), strict=False))
 LINES: dict[str, Any] = {"train": "-", "validation": (0, (4, 1.6)), "test": (0, (1, 1))}
 MARKERS = {"train": "o", "validation": "s", "test": "D"}
 LIMIT: dict[str, Any] = {"color": GREY, "linewidth": 1.2}
@@ -169,7 +169,7 @@ def _draw_lengths(axis: Axes, dataset: Dataset, model: str) -> None:
         lengths = [row.length for row in rows]
         if not lengths:
             continue
-        _draw_shares(axis, lengths, {**_split_style(split), "marker": None})
+        sns.ecdfplot(x=lengths, stat="percent", ax=axis, **{**_split_style(split), "marker": None})
         longest, shortest = max(longest, *lengths), min(shortest, *lengths)
     limits = dataset.limits.get(model, {})
     longest = max([longest, *limits.values()])
@@ -187,12 +187,6 @@ def _draw_lengths(axis: Axes, dataset: Dataset, model: str) -> None:
     axis.set_xlabel(word("tokens"))
     axis.set_ylabel(word("texts"))
     _draw_limits(axis, limits)
-
-
-def _draw_shares(axis: Axes, lengths: Sequence[int], style: Mapping[str, Any]) -> None:
-    """The percentage of texts that are at most so long, as steps."""
-    shares = np.arange(len(lengths) + 1) / len(lengths) * 100
-    axis.plot([-np.inf, *sorted(lengths)], shares, drawstyle="steps-post", **style)
 
 
 def _between(ticks: Iterable[int], low: float, high: float) -> list[int]:

@@ -1,9 +1,9 @@
 """What figures share: the tables, style, panels, legends, captions, and how a figure becomes files.
 
 The task says what has a column of panels and what is a series: frameworks and inits where models choose
-classes, inits and families of recipes (methods) where they write answers. Colours and style are seaborn's
-colour-blind palette and its "ticks"; each series has its own line style and marker as well, so that figures
-can be read in grey. Names from the configuration are drawn literally: `$` and `_` are no mathematics.
+classes, inits and families of recipes (methods) where they write answers. Colours are seaborn's colour-blind
+palette; each series has its own line style and marker as well, so that figures can be read in grey. Names
+from the configuration are drawn literally: `$` and `_` are no mathematics.
 """
 
 import textwrap
@@ -19,6 +19,7 @@ matplotlib.use("Agg")  # jobs have no screen
 
 import matplotlib.pyplot as plt
 import numpy as np
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -36,11 +37,7 @@ from seedbed.figures.captions import Caption
 from seedbed.figures.fonts import use_fonts_for
 from seedbed.figures.names import fit_names, series_name, shorten_all, word, wrap_name, wrap_names
 
-# importing seaborn itself takes 1.3 s
-PALETTE = (
-    "#0173B2", "#DE8F05", "#029E73", "#D55E00", "#CC78BC",
-    "#CA9161", "#FBAFE4", "#949494", "#ECE133", "#56B4E9",
-)  # fmt: skip
+PALETTE = sns.color_palette("colorblind")
 STROKES: tuple[Any, ...] = ("-", (0, (4, 1.6)), (0, (6, 1.5, 1.2, 1.5)), (0, (1.2, 1.2)), (0, (8, 2)))
 LEGEND_LETTERS = 40  # of a name in a legend
 SHAPES = ("o", "s", "D", "^", "v", "P", "h")
@@ -176,33 +173,17 @@ class Data(Experiment):
 
 def set_style(names: Iterable[str] = ()) -> None:
     """The style that all figures share, with fonts for these names."""
+    sns.set_theme(style="ticks")
     use_fonts_for(names)
-    small, normal, dark = 9, 10, "0.15"
-    ticks = {
-        "color": dark,
-        "labelsize": small,
-        "major.size": 6,
-        "major.width": 1.25,
-        "minor.size": 4,
-        "minor.width": 1,
-    }
+    small, normal = 9, 10
     plt.rcParams.update(
         {
             "font.size": normal,
-            "text.color": dark,
-            "axes.labelcolor": dark,
             "axes.labelsize": normal,
             "axes.titlesize": normal,
             "axes.titlelocation": "left",
-            **{f"{axis}.{name}": value for axis in ("xtick", "ytick") for name, value in ticks.items()},
-            "axes.axisbelow": True,
-            "axes.edgecolor": dark,
-            "axes.linewidth": 1.25,
-            "grid.color": "0.8",
-            "grid.linewidth": 1,
-            "lines.solid_capstyle": "round",
-            "patch.edgecolor": "white",
-            "patch.force_edgecolor": True,
+            "xtick.labelsize": small,
+            "ytick.labelsize": small,
             "legend.fontsize": small,
             "legend.frameon": False,
             "axes.spines.top": False,

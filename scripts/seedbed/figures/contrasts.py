@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -31,16 +32,7 @@ from seedbed.core.words import (
     unit_of,
     with_unit,
 )
-from seedbed.figures.base import (
-    GREY,
-    PALETTE,
-    Data,
-    empty_figure,
-    finish,
-    sides_text,
-    swept_values,
-    values_of,
-)
+from seedbed.figures.base import GREY, Data, empty_figure, finish, sides_text, swept_values, values_of
 from seedbed.figures.captions import Caption, make_caption
 from seedbed.figures.names import clean, columns, series_name, tell_apart, word
 
@@ -50,7 +42,7 @@ MAX_CONTRASTS = 16  # of a family
 MAX_OF_METRIC = 8  # of a family and metric, where there are several
 TITLE_LETTERS = 48  # of a line of a panel's title
 MAX_LETTERS, LETTERS_BESIDE = 56, 30  # of a line of a row's name, and of one beside the numbers
-EQUAL, BEST = PALETTE[2], PALETTE[4]  # no colours of inits
+EQUAL, BEST = sns.color_palette("colorblind")[2], sns.color_palette("colorblind")[4]  # no colours of inits
 STYLES: dict[str, dict[str, Any]] = {
     "equal": {"color": EQUAL, "marker": "o", "markersize": 7},
     "best": {"color": BEST, "marker": "D", "markersize": 7},

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -57,7 +57,7 @@ WAYS: tuple[tuple[int, Callable[[float, float], str], tuple[float, ...]], ...] =
 FEW = 20  # predictions a seed: a bin of fewer is drawn hollow
 BEFORE_ECE = 54  # points from the right side to the mark before a text
 DIAGONAL: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.4}
-SHADES = colormaps["Blues"]  # from light to dark, in grey as well
+SHADES = sns.color_palette("Blues", as_cmap=True)  # from light to dark, in grey as well
 SHADING: dict[str, Any] = {"cmap": SHADES, "vmin": 0, "vmax": 100, "aspect": "auto"}
 SCALE = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the legend
 
