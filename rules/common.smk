@@ -5,6 +5,7 @@ Paths are written with Snakemake's path variables: <sources>, <data> and <models
 experiments, <experiment> belongs to one; <logs> and <benchmarks> serve the shared rules.
 """
 
+import gc
 import sys
 from pathlib import Path
 
@@ -41,6 +42,8 @@ from seedbed.running import (
 
 # Seconds between two looks at a job's memory, of 18 ms each: two looks a second took 3.4 CPU s more of the demo.
 snakemake.benchmark.BENCHMARK_INTERVAL_SHORT = 2
+# Python looks through all modules several times at its end, which took 0.25 s, unless they are set apart.
+gc.freeze()
 
 
 configfile: embedding.config_file(workflow)

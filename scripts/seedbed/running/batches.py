@@ -28,7 +28,7 @@ from seedbed.running.jobs import Job, jobs_of_batch
 
 PATHS = ("tokens", "labels", "weights", "model", "target", "work", "binarized", "subset")
 LIBRARY = Path(__file__).parents[2]
-POLL = 0.2  # seconds between two checks of the processes
+POLL = 0.05  # seconds between two checks of the processes: half of it passes after the last one has ended
 log = logging.getLogger(__name__)
 
 
