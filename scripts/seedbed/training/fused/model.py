@@ -54,6 +54,27 @@ NONE = Dropout()  # outside training
 # --- one seed's weights ---
 
 
+class Linear(nn.Linear):
+    """A linear layer with weights yet to be drawn."""
+
+    def reset_parameters(self) -> None:
+        """Draw nothing."""
+
+
+class LayerNorm(nn.LayerNorm):
+    """A layer norm with weights yet to be set."""
+
+    def reset_parameters(self) -> None:
+        """Set nothing."""
+
+
+class Embedding(nn.Embedding):
+    """An embedding with rows yet to be drawn."""
+
+    def reset_parameters(self) -> None:
+        """Draw nothing."""
+
+
 class Layer(nn.Module):
     """The weights of a layer, under fairseq's names."""
 
@@ -61,21 +82,24 @@ class Layer(nn.Module):
         super().__init__()
         width = shape.width
         self.self_attn = nn.ModuleDict(
-            {name: nn.Linear(width, width) for name in ("q_proj", "k_proj", "v_proj", "out_proj")}
+            {name: Linear(width, width) for name in ("q_proj", "k_proj", "v_proj", "out_proj")}
         )
-        self.self_attn_layer_norm = nn.LayerNorm(width)
-        self.fc1, self.fc2 = nn.Linear(width, shape.ffn), nn.Linear(shape.ffn, width)
-        self.final_layer_norm = nn.LayerNorm(width)
+        self.self_attn_layer_norm = LayerNorm(width)
+        self.fc1, self.fc2 = Linear(width, shape.ffn), Linear(shape.ffn, width)
+        self.final_layer_norm = LayerNorm(width)
 
 
 class Encoder(nn.Module):
-    """The weights of an encoder, under fairseq's names."""
+    """The weights of an encoder, under fairseq's names, uninitialised.
+
+    PyTorch's device "meta" serves the same end, but its first use in a process takes a second.
+    """
 
     def __init__(self, shape: Shape):
         super().__init__()
-        self.embed_tokens = nn.Embedding(shape.rows, shape.width, padding_idx=PAD)
-        self.embed_positions = nn.Embedding(shape.positions + POSITION_OFFSET, shape.width, padding_idx=PAD)
-        self.layernorm_embedding = nn.LayerNorm(shape.width)
+        self.embed_tokens = Embedding(shape.rows, shape.width, padding_idx=PAD)
+        self.embed_positions = Embedding(shape.positions + POSITION_OFFSET, shape.width, padding_idx=PAD)
+        self.layernorm_embedding = LayerNorm(shape.width)
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
 
 
@@ -95,9 +119,7 @@ def initial_weights(
     )
     draw_head(head["dense"], head["out_proj"], seed, settings["head_init"])
     if checkpoint is None:
-        with torch.device("meta"):
-            encoder = Encoder(shape)
-        encoder.to_empty(device="cpu")
+        encoder = Encoder(shape)
         draw_encoder(encoder, seed, settings["random_init_sd"], lambda name: name)
         checkpoint = encoder.state_dict()
     return {**checkpoint, **{f"{HEAD}.{name}": tensor for name, tensor in head.state_dict().items()}}
@@ -121,8 +143,7 @@ def read_checkpoint(weights: Path, framework: str, shape: Shape) -> Weights:
             where=f"{path}, {TOKEN_TYPES}",
             hint="make it again: snakemake --forcerun convert_checkpoint",
         )
-    with torch.device("meta"):
-        expected = Encoder(shape).state_dict()
+    expected = Encoder(shape).state_dict()
     names = huggingface_names(shape.layers)
     found = {}
     for name, template in expected.items():
@@ -172,8 +193,15 @@ def named_for(framework: str, weights: Weights, layers: int) -> Weights:
 
 def stack(seeds: Sequence[Weights], device: torch.device) -> Weights:
     """Weights of all seeds; those of query, key and value are joined, since they are used together."""
-    joined = [_join(weights) for weights in seeds]
-    return {name: torch.stack([weights[name] for weights in joined]).to(device) for name in joined[0]}
+    moved: dict[int, torch.Tensor] = {}  # seeds from the checkpoint share its tensors
+
+    def there(tensor: torch.Tensor) -> torch.Tensor:
+        if id(tensor) not in moved:
+            moved[id(tensor)] = tensor.to(device)
+        return moved[id(tensor)]
+
+    joined = [_join({name: there(tensor) for name, tensor in weights.items()}) for weights in seeds]
+    return {name: torch.stack([weights[name] for weights in joined]) for name in joined[0]}
 
 
 def _join(weights: Weights) -> Weights:

@@ -5,6 +5,7 @@ arithmetic is shared. Without dropout, a seed's numbers equal those of a separat
 With dropout, random numbers are drawn for all seeds together, so they are others of the same distribution.
 """
 
+import concurrent.futures
 import functools
 import hashlib
 import logging
@@ -134,8 +135,13 @@ class Group:
         starts = dict.fromkeys(init for init, *_ in self.members)
         if "pretrained" in starts:
             starts["pretrained"] = read_checkpoint(job.weights, self.framework, shape)
-        single = [initial_weights(shape, seed, settings, starts[init]) for init, seed, _ in self.members]
-        self.weights = stack(single, self.device)
+
+        def draw(member: Sequence[Any]) -> Weights:
+            return initial_weights(shape, member[1], settings, starts[member[0]])
+
+        # drawing RoBERTa-small takes 0.15 s a seed
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            self.weights = stack(list(threads.map(draw, self.members)), self.device)
         for tensor in self.weights.values():
             tensor.requires_grad_(True)
         _seed_dropout(data_seeds := [data_seed for *_, data_seed in self.members])
