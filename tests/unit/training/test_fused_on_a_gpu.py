@@ -50,7 +50,8 @@ def weights_of(shape: Shape, dtype: torch.dtype = torch.float32) -> dict[str, to
             {"dense": torch.nn.Linear(shape.width, shape.width), "out_proj": torch.nn.Linear(shape.width, 3)}
         )
         named = {**Encoder(shape).state_dict(), **{f"{HEAD}.{k}": v for k, v in head.state_dict().items()}}
-        seeds.append({name: tensor + 0.1 * torch.randn_like(tensor) for name, tensor in named.items()})
+        norms = {name for name in named if "norm" in name and name.endswith("weight")}
+        seeds.append({name: (name in norms) + 0.1 * torch.randn_like(named[name]) for name in named})
     stacked = stack(seeds, torch.device("cuda"))
     return {name: tensor.to(dtype).requires_grad_(True) for name, tensor in stacked.items()}
 
@@ -68,7 +69,7 @@ def accelerated(weights, framework="transformers"):
 
 
 def relative(one: torch.Tensor, other: torch.Tensor) -> float:
-    return float((one.double() - other).norm() / other.norm())
+    return float((one.detach().double() - other.detach()).norm() / other.detach().norm())
 
 
 @pytest.mark.parametrize("width", [32, 40, 192])
