@@ -108,7 +108,7 @@ rule finetune_transformers_batch:
         "../envs/transformers.yaml"
     threads: PLAN.batch_threads
     resources:
-        mem_mb=PLAN.batch_memory,  # that of a run, times the runs at once; 800 for each further fused seed
+        mem_mb=PLAN.batch_memory,  # that of a run, times the runs at once; 800 for each further fused run
         runtime=PLAN.batch_minutes,  # that of a run, times the runs one after another
     params:
         runs=PLAN.transformers_batch_runs,

@@ -1,1 +1,1 @@
-"""Train all seeds of a cell as one model with stacked weights."""
+"""Train the runs of a recipe as one model with stacked weights."""
