@@ -19,7 +19,16 @@ import torch.nn.functional as F
 
 from seedbed.core import files, interruption
 from seedbed.running.jobs import PREDICTED, Job
-from seedbed.training import adapter_parameters, differences, graphs, hardware, packing, results, token_ids
+from seedbed.training import (
+    adapter_parameters,
+    differences,
+    graphs,
+    hardware,
+    packing,
+    products,
+    results,
+    token_ids,
+)
 from seedbed.training.class_weights import class_weights
 from seedbed.training.differences import Difference, difference
 from seedbed.training.fused import acceleration
@@ -146,13 +155,18 @@ class Group:
             activation=settings["activation_dropout"] if self.framework == "fairseq" else 0.0,
             pooler=settings["pooler_dropout"],
         )
-        dtype = torch.bfloat16 if settings["precision"] == "bfloat16" else torch.float32
+        short_products = products.are_used(settings, self.device)
+        if short_products:
+            products.warn_if_slow()
+        all_short = settings["precision"] == "bfloat16" and not short_products
+        dtype = torch.bfloat16 if all_short else torch.float32
         self.filled = packing.can_fill(self.device, dtype)
         made = None
         if self.filled and shape.activation == acceleration.ACTIVATION:
             schedule = acceleration.schedule(self.total, settings, self.framework, self.device)
             made = acceleration.kernels(self.weights, schedule, settings, _digest(data_seeds) % 2**62)
-        self.operations, tables = made or (Operations(self.weights, shape.activation, dtype), {})
+        plain = Operations(self.weights, shape.activation, dtype, short_products)
+        self.operations, tables = made or (plain, {})
         self.model = Classifier(shape, self.operations, dropout)
         self.optimizer = StackedAdamW(self.weights, settings, self.framework, tables)
 
