@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import ablation, equivalence, scaling, sidebyside
+from bench import ablation, equivalence, scaling, sidebyside, without
 from bench.processes import BenchError, end_on_signals
 from bench.tables import FRAMEWORKS
 from bench.workload import cores_of_machine
@@ -86,6 +86,7 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--repeats", type=int, default=3, help="of each")
     one.add_argument("--slice", type=int, nargs=3, default=list(sidebyside.SLICE.values()),
                      metavar=("TRAIN", "VALIDATION", "TEST"), help="examples of a slice")  # fmt: skip
+    one.add_argument("--only", nargs="+", choices=[*without.SAVINGS], help="these savings, no others")
 
     one = _kind(kinds, "measure", scaling.measure)
     one.add_argument("csv", type=Path, help="a row is added")

@@ -39,7 +39,8 @@ def command(asked: argparse.Namespace) -> None:
     rows = []
     for repeat in range(asked.repeats):
         for framework in part.config["grid"]["frameworks"]:
-            for without in savings(framework, "gpu" if machine["gpus"] else "cpu", _params(part, framework)):
+            there = savings(framework, "gpu" if machine["gpus"] else "cpu", _params(part, framework))
+            for without in (name for name in there if name in ("nothing", *(asked.only or there))):
                 rows.append(_run(part, framework, without, repeat))
                 say(f"{framework} without {without}: CPU {rows[-1]['cpu_seconds']:.1f} s")
     told = (

@@ -95,7 +95,7 @@ SAVINGS = {
     "nothing": Saving(),
     "packed batches": Saving(how=_pad, on=("cpu",)),
     "CUDA graphs": Saving(on=("gpu",), params={"cuda_graphs": False}),
-    "lower precision": Saving(on=("gpu",), settings={"precision": "float32"}),
+    "lower precision": Saving(settings={"precision": "float32"}),
     "batches copied meanwhile": Saving(how=_wait_for_copies, frameworks=("transformers",), on=("gpu",)),
     "GPU made ready meanwhile": Saving(before=_let_the_gpu_be, on=("gpu",)),
     "fused Adam": Saving(how=_fairseq_adam, frameworks=("fairseq",)),

@@ -12,6 +12,7 @@ from seedbed.config.validation import complete, nearest
 from seedbed.core.errors import SeedbedError
 from seedbed.core.methods import METHODS, SETTINGS
 from seedbed.core.printable import one_line
+from seedbed.core.recipes import refuse_bfloat16
 from seedbed.core.tasks import TASKS, Task, task_of
 from seedbed.core.words import join
 
@@ -175,13 +176,8 @@ def _check_sweep(family: str, sweep: dict[str, Any], recipe: dict[str, Any]) -> 
 def _check_values(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> None:
     """Refuse values of a recipe of the grid that conflict."""
     in_fairseq = "fairseq" in {*METHODS[recipe["method"]].frameworks} & {*config["grid"]["frameworks"]}
-    if recipe["precision"] == "bfloat16" and in_fairseq and not config["fused_seeds"]:
-        raise SeedbedError(
-            "fairseq 0.12 has no bfloat16, so the frameworks would differ",
-            where=f"config, recipes.{recipe['family']}.precision",
-            found="bfloat16",
-            hint="set fused_seeds to true, use float32 or float16, or leave fairseq out of grid.frameworks",
-        )
+    if in_fairseq and config["device"] == "cuda" and not config["fused_seeds"]:
+        refuse_bfloat16(recipe, "device: cuda")
     if recipe["schedule"] != "constant" and recipe["end_learning_rate"] > recipe["learning_rate"]:
         raise SeedbedError(
             f"recipe {name!r} ends at a higher learning rate than its peak",

@@ -1,7 +1,9 @@
-"""What a resolved recipe says of its name in the config, and of how many texts it trains on."""
+"""What a resolved recipe says of its name in the config, of its texts, and of what fairseq cannot do."""
 
 from collections.abc import Mapping
 from typing import Any
+
+from seedbed.core.errors import SeedbedError
 
 ALL = "all"  # the size of all training texts
 SIZE, DECLARED, EVALUATED_EVERY = "train_size", "declared", "evaluated_every"  # keys of recipes of a size
@@ -25,3 +27,23 @@ def without_size(name: str, recipe: Mapping[str, Any]) -> str:
 def train_size(recipe: Mapping[str, Any]) -> int | None:
     """On how many training texts a resolved recipe trains; None: on all."""
     return recipe.get(SIZE)
+
+
+def refuse_bfloat16(recipe: Mapping[str, Any], device: str) -> None:
+    """Refuse bfloat16 of a resolved recipe that fairseq trains on a GPU, where it has none.
+
+    Args:
+        recipe: the recipe.
+        device: how the GPU is known, for the message.
+
+    Raises:
+        SeedbedError: the recipe's precision is bfloat16.
+    """
+    if recipe["precision"] == "bfloat16":
+        raise SeedbedError(
+            "fairseq 0.12 has no bfloat16 on a GPU, so the frameworks would differ",
+            where=f"config, recipes.{declared(recipe)}.precision; device",
+            found=f"bfloat16; {device}",
+            hint="set device to cpu or fused_seeds to true, use float32 or float16, or leave fairseq out of "
+            "grid.frameworks",
+        )

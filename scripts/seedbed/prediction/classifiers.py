@@ -16,7 +16,7 @@ from seedbed.core.tasks import CLASSES, VALUES
 from seedbed.models.encoding import encode
 from seedbed.prediction.finished_runs import FinishedRun
 from seedbed.prediction.weights import Weights, compared_columns, find, largest_difference, predictions
-from seedbed.training import hardware, methods, token_ids
+from seedbed.training import hardware, methods, products, token_ids
 from seedbed.training.fairseq.session import HEAD
 from seedbed.training.initial_encoders import head_config
 from seedbed.training.metrics import log_softmax
@@ -63,7 +63,8 @@ class Classifier:
         self._device = hardware.choose_device(device)
         model, inner = load(run, weights)
         model.requires_grad_(False).to(self._device)
-        self._evaluation = Evaluation(model, inner, self._device, settings["precision"])
+        precision = products.give(model, settings, self._device)
+        self._evaluation = Evaluation(model, inner, self._device, precision)
 
     def predict(self, examples: Sequence[Mapping[str, Any]], after: Callable[[int], None]) -> Predicted:
         """Predictions of examples: {"id", "text"}, and "text_pair" in pairs.

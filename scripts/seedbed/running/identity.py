@@ -49,6 +49,7 @@ SHARED = {
     "methods": "core/methods.py",
     "metrics": "training/metrics.py",
     "naming": "core/naming.py",
+    "products": "training/products.py",
     "progress": "training/progress.py",
     "recipes": "core/recipes.py",
     "recording": "training/recording.py",

@@ -17,11 +17,12 @@ from seedbed.config.plan import Plan
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
 from seedbed.core.printable import Lines, one_line
+from seedbed.core.recipes import refuse_bfloat16
 from seedbed.core.run_folder import LEVELS
 from seedbed.core.seeds import FEWEST_SEEDS, independent_seeds
 from seedbed.core.words import count, framework_name, join
 from seedbed.models import limits
-from seedbed.running import command_line
+from seedbed.running import command_line, gpus
 from seedbed.sources import archives
 from seedbed.sources.folders import files_below
 from seedbed.sources.locations import candidates, file_name, local_path
@@ -55,8 +56,8 @@ def check(plan: Plan, arguments: Sequence[str] | None = None, is_module: bool = 
 
     Raises:
         SeedbedError: a local source or the mirror does not exist; a source lacks a file of a dataset or
-            model; a recipe or dataset exceeds the limits of a converted model; or a target belongs to a run
-            outside the grid.
+            model; a recipe or dataset exceeds the limits of a converted model; fairseq would train in
+            bfloat16 on a GPU of this host; or a target belongs to a run outside the grid.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     if command_line.plans_nothing(arguments):
@@ -79,6 +80,7 @@ def check(plan: Plan, arguments: Sequence[str] | None = None, is_module: bool = 
                 if place or not plan.is_current(kind, block):
                     _check_files(plan, kind, block, held)
     _check_limits(plan)
+    _check_precision(plan)
     return _notes(plan)
 
 
@@ -284,3 +286,20 @@ def _check_limits(plan: Plan) -> None:
     paths = {name: plan.results / "models" / name / "model.json" for name in names}
     described = {name: read_json(path) for name, path in paths.items() if path.exists()}
     limits.check(described, **plan.asked_of_models())
+
+
+# --- precision --------------------------------------------------------------------------------------------
+
+
+def _check_precision(plan: Plan) -> None:
+    """Refuse bfloat16 with fairseq where `device: auto` finds a GPU; resolving refuses it for `cuda`.
+
+    Jobs on another host are refused there, before they train.
+    """
+    if plan.config["device"] != "auto" or plan.config["fused_seeds"]:
+        return
+    recipes = {run.recipe for run in plan.runs if run.framework == "fairseq"}
+    short = [plan.config["recipes"][name] for name in sorted(recipes)]
+    short = [recipe for recipe in short if recipe["precision"] == "bfloat16"]
+    if short and (found := gpus.devices(plan.config)):
+        refuse_bfloat16(short[0], f"device: auto, which finds the GPU {found[0]}")

@@ -678,6 +678,9 @@ def test_what_can_be_left_out_depends_on_framework_and_device():
     plain = {"cuda_graphs": False, "settings": {"precision": "float32"}}
     fast = {"cuda_graphs": True, "settings": {"precision": "tf32"}}
     assert ablation.savings("fairseq", "cpu", plain)[:2] == ["nothing", "packed batches"]
+    short = plain | {"settings": {"precision": "bfloat16"}}
+    assert "lower precision" in ablation.savings("fairseq", "cpu", short)
+    assert "lower precision" not in ablation.savings("fairseq", "cpu", plain)
     always = ["batches copied meanwhile", "GPU made ready meanwhile", "fewer imports"]
     assert ablation.savings("transformers", "gpu", plain) == ["nothing", *always]
     named = ["nothing", "CUDA graphs", "lower precision", *always]
@@ -742,7 +745,7 @@ job = SimpleNamespace(settings=run["settings"], run=run, work=Path("."))
 recorder = SimpleNamespace(device=torch.device("cuda"))
 
 def probe():
-    arguments = transformers_loop.training_arguments(job, recorder)
+    arguments = transformers_loop.training_arguments(job, recorder, "float32")
     return arguments.accelerator_config.non_blocking, running.gpus.wake() is not None
 """
 

@@ -598,7 +598,8 @@ def test_a_model_of_the_format_auto_leaves_fairseq_out_and_others_as_they_were(e
 
 def test_where_no_model_is_left_for_fairseq_it_is_no_framework_of_the_grid(encoder):
     encoder["grid"]["models"] = ["bert"]
-    encoder["recipes"]["demo"]["precision"] = "bfloat16"  # which fairseq would refuse
+    encoder["recipes"]["demo"]["precision"] = "bfloat16"  # which fairseq would refuse on a GPU
+    encoder["device"] = "cuda"
     assert resolve_config(encoder)["grid"]["frameworks"] == ["transformers"]
 
 

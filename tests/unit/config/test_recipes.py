@@ -101,9 +101,26 @@ def test_a_swept_null_is_called_as_yaml_writes_it(raw):
 
 def test_values_that_do_not_go_together_are_refused_in_the_grid_alone(raw):
     raw["recipes"]["other"] = {"precision": "bfloat16"}
+    raw["device"] = "cuda"
     resolve_config(raw)
     raw["grid"]["recipes"] = ["other"]
-    assert "fairseq 0.12 has no bfloat16" in refused(raw)
+    message = refused(raw)
+    assert "fairseq 0.12 has no bfloat16 on a GPU" in message
+    for part in ("recipes.other.precision; device", "bfloat16; device: cuda", "set device to cpu"):
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"device": "cpu"}, {"device": "auto"}, {"fused_seeds": True}, {"frameworks": ["transformers"]}],
+)
+def test_bfloat16_is_for_fairseq_on_a_cpu_for_fused_seeds_and_for_transformers(raw, change):
+    """What `auto` finds is looked for before jobs start, since tables may be made elsewhere."""
+    raw["device"] = change.get("device", "cuda")
+    raw["fused_seeds"] = change.get("fused_seeds", False)
+    raw["grid"]["frameworks"] = change.get("frameworks", ["fairseq", "transformers"])
+    raw["recipes"]["demo"]["precision"] = "bfloat16"
+    assert resolve_config(raw)["recipes"]["demo"]["precision"] == "bfloat16"
 
 
 def test_an_end_of_the_learning_rate_counts_where_the_schedule_has_one(raw):

@@ -32,7 +32,6 @@ def test_an_unknown_key_at_the_top_level_names_the_nearest(raw):
     ("key", "value", "told"),
     [
         ("precision", "float8", "recipes.demo.precision"),
-        ("precision", "bfloat16", "fairseq 0.12 has no bfloat16"),
         ("end_learning_rate", 1.0, "ends at a higher learning rate"),
     ],
 )

@@ -12,7 +12,7 @@ from builders import load_config
 from seedbed.config.plan import Plan
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import write_json
-from seedbed.running import preflight
+from seedbed.running import gpus, preflight
 from seedbed.sources.locations import ROOT
 
 RUN = ["--cores", "2"]
@@ -314,3 +314,32 @@ def test_a_number_of_points_that_is_no_power_of_two_is_told(raw, tmp_path, point
     raw["recipes"]["demo"] |= {"points": points, "sweep": {"learning_rate": {"low": 1e-5, "high": 1e-3}}}
     notes = [note for note in preflight.check(Plan(raw), ["-n"]) if "points" in note]
     assert [note.partition(" (recipes.demo.points)")[0] for note in notes] == told
+
+
+# --- precision --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("device", "there", "fused", "frameworks", "told"),
+    [
+        ("auto", ["GPU-1"], False, ["fairseq", "transformers"], True),
+        ("auto", [], False, ["fairseq", "transformers"], False),
+        ("auto", ["GPU-1"], True, ["fairseq", "transformers"], False),
+        ("auto", ["GPU-1"], False, ["transformers"], False),
+        ("cpu", ["GPU-1"], False, ["fairseq", "transformers"], False),
+    ],
+)
+def test_fairseq_in_bfloat16_is_refused_where_there_is_a_gpu(
+    raw, tmp_path, monkeypatch, device, there, fused, frameworks, told
+):
+    fill(tmp_path / "data/forum")
+    monkeypatch.setattr(gpus, "devices", lambda config: there)
+    raw |= {"device": device, "fused_seeds": fused}
+    raw["grid"]["frameworks"] = frameworks
+    raw["recipes"]["demo"]["precision"] = "bfloat16"
+    if not told:
+        passes(raw)
+        return
+    error = str(refused(raw))
+    for part in ("recipes.demo.precision; device", "which finds the GPU GPU-1", "set device to cpu"):
+        assert part in error

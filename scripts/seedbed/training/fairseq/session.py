@@ -17,7 +17,7 @@ import torch
 from seedbed.core.recipes import is_evaluated
 from seedbed.core.truncation import Pair
 from seedbed.running.jobs import Job
-from seedbed.training import graphs, initialisation, objectives, packing, partial, token_ids
+from seedbed.training import graphs, initialisation, objectives, packing, partial, products, token_ids
 from seedbed.training.fairseq import layout
 from seedbed.training.graphs import Graphed, Tensors
 from seedbed.training.initialisation import draw_encoder, draw_head
@@ -81,6 +81,7 @@ class Session:
         draw_head(head.dense, head.out_proj, seed, settings["head_init"])
         if self.job.method.trains_part:
             partial.freeze(model, layout.layout_of(model, HEAD), settings)
+        products.give(model, settings, self.recorder.device)
 
     def groups(self) -> list[Part]:
         """What is trained of the model, if it is a part of its weights."""

@@ -18,7 +18,7 @@ from fairseq import checkpoint_utils  # noqa: E402
 
 from seedbed.core import files  # noqa: E402
 from seedbed.core.errors import SeedbedError  # noqa: E402
-from seedbed.core.recipes import EVALUATED_EVERY  # noqa: E402
+from seedbed.core.recipes import EVALUATED_EVERY, refuse_bfloat16  # noqa: E402
 from seedbed.core.tasks import CLASSES, VALUES  # noqa: E402
 from seedbed.running.jobs import Job  # noqa: E402
 from seedbed.training import (  # noqa: E402
@@ -66,7 +66,8 @@ def train_run(job: Job) -> None:
     """Fine-tune one run and publish its folder.
 
     Raises:
-        SeedbedError: the checkpoint is missing, or fairseq's number of updates differs from the plan.
+        SeedbedError: the checkpoint is missing, the precision is bfloat16 on a GPU, or fairseq's number of
+            updates differs from the plan.
     """
     checkpoint = job.weights / "model.pt"
     if job.run["init"] == "pretrained" and not checkpoint.is_file():
@@ -80,6 +81,8 @@ def train_run(job: Job) -> None:
     if job.states:
         splits = dict(states.beside(splits, job.states))
     session = Session(job, start(job, len(splits["train"].ids)), splits)
+    if session.recorder.device.type != "cpu":
+        refuse_bfloat16(job.settings, hardware.describe_device(session.recorder.device))
     with sessions.opened(session):
         _train_and_publish(session)
 

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from seedbed.models.roberta import LAYER_NORM_EPSILON
+from seedbed.training import products
 
 Weights = dict[str, torch.Tensor]
 ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -28,10 +29,18 @@ class Operations:
         weights: the stacked weights, in float32.
         activation: name of the activation in fairseq.
         dtype: of all tokens; weights are converted to it at each use.
+        short_products: whether linear layers have the products of `products`, between float32 tokens.
     """
 
-    def __init__(self, weights: Weights, activation: str, dtype: torch.dtype = torch.float32):
+    def __init__(
+        self,
+        weights: Weights,
+        activation: str,
+        dtype: torch.dtype = torch.float32,
+        short_products: bool = False,
+    ):
         self.weights, self.activation, self.dtype = weights, activation, dtype
+        self.short_products = short_products
 
     def refresh(self, update: int) -> None:
         """Take over the weights after an update; call it after each."""
@@ -46,7 +55,10 @@ class Operations:
     def project(self, name: str, x: torch.Tensor, outputs: slice = ALL) -> torch.Tensor:
         """A linear layer, or some of its outputs."""
         weight, bias = self._weight(f"{name}.weight"), self._weight(f"{name}.bias")
-        return torch.baddbmm(bias[:, None, outputs], x, weight[:, outputs].transpose(1, 2))
+        weight, bias = weight[:, outputs], bias[:, None, outputs]
+        if self.short_products:
+            return products.linear(x, weight, bias)
+        return torch.baddbmm(bias, x, weight.transpose(1, 2))
 
     def activate(self, name: str, x: torch.Tensor) -> torch.Tensor:
         """A linear layer and the activation."""

@@ -53,6 +53,11 @@ class StackedAdamW:
         """The weights that are not tables, whose gradients PyTorch keeps."""
         return list(self._weights.values())
 
+    @property
+    def has_tables(self) -> bool:
+        """Whether there are tables whose rows are updated when they are read."""
+        return bool(self._tables)
+
     def prepare(self, rows: Mapping[str, torch.Tensor], update: int) -> None:
         """Bring the tables' rows that an update reads up to date.
 

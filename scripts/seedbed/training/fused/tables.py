@@ -29,9 +29,8 @@ class Table:
     def __init__(self, weight: torch.Tensor, schedule: torch.Tensor, betas: Sequence[float], decay: float):
         self.weight, self.gradient = weight.detach(), torch.zeros_like(weight)
         self.moments = [torch.zeros_like(self.weight) for _ in range(2)]
-        self.made = torch.zeros(
-            weight.shape[:2], dtype=torch.int32, device=weight.device
-        )  # updates of each row
+        # how many updates each row has had
+        self.made = torch.zeros(weight.shape[:2], dtype=torch.int32, device=weight.device)
         self._schedule, self._betas, self._decay = schedule, betas, decay
         self._ones = torch.ones(len(weight), device=weight.device)
 

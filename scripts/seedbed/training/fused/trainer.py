@@ -20,7 +20,16 @@ import torch.nn.functional as F
 
 from seedbed.core import files, interruption
 from seedbed.running.jobs import PREDICTED, Job
-from seedbed.training import adapter_parameters, differences, graphs, hardware, packing, results, token_ids
+from seedbed.training import (
+    adapter_parameters,
+    differences,
+    graphs,
+    hardware,
+    packing,
+    products,
+    results,
+    token_ids,
+)
 from seedbed.training.class_weights import class_weights
 from seedbed.training.differences import Difference, difference
 from seedbed.training.fused import acceleration
@@ -152,13 +161,18 @@ class Group:
             activation=settings["activation_dropout"] if self.framework == "fairseq" else 0.0,
             pooler=settings["pooler_dropout"],
         )
-        dtype = torch.bfloat16 if settings["precision"] == "bfloat16" else torch.float32
+        short_products = products.are_used(settings, self.device)
+        if short_products:
+            products.warn_if_slow()
+        all_short = settings["precision"] == "bfloat16" and not short_products
+        dtype = torch.bfloat16 if all_short else torch.float32
         self.filled = packing.can_fill(self.device, dtype)
         made = None
         if self.filled and shape.activation == acceleration.ACTIVATION:
             schedule = acceleration.schedule(self.total, settings, self.framework, self.device)
             made = acceleration.kernels(self.weights, schedule, settings, _digest(data_seeds) % 2**62)
-        self.operations, tables = made or (Operations(self.weights, shape.activation, dtype), {})
+        plain = Operations(self.weights, shape.activation, dtype, short_products)
+        self.operations, tables = made or (plain, {})
         self.model = Classifier(shape, self.operations, dropout)
         self.optimizer = StackedAdamW(self.weights, settings, self.framework, tables)
 
@@ -356,12 +370,20 @@ class Group:
             extra = {
                 "updates": run.ended or self.step,
                 "fused_with": self.members,
-                "differences": differences_of(self.settings, self.framework),
+                "differences": [*differences_of(self.settings, self.framework), *self._rounding()],
                 "parameters": self._parameters(own),
             }
             outputs = {name: logits[run.place] for name, logits in predicted.items()}
             predictor = _Predicted(run.job, self.splits, outputs)
             results.finish(run.job, run.recorder, self.splits, predictor, extra, self._keeper(own))
+
+    def _rounding(self) -> list[Difference]:
+        """How tokens in bfloat16 are computed, on which the last digits depend."""
+        if self.operations.dtype != torch.bfloat16:
+            return []
+        by = "by Triton's kernels" if self.optimizer.has_tables else "by PyTorch's operations"
+        done = f"tokens and products in bfloat16, {by}; weights and their updates in float32"
+        return [difference("precision", "bfloat16", done)]
 
     def _parameters(self, own: Weights) -> dict[str, Any]:
         """The parameters of a separate run; Transformers' model has a row of token types that stays zero."""
@@ -401,7 +423,7 @@ def differences_of(settings: Mapping[str, Any], framework: str) -> list[Differen
     )
     together = [
         difference(
-            "model", framework, "Seedbed's batched RoBERTa, trained for all seeds of the cell at once"
+            "model", framework, "Seedbed's batched RoBERTa, trained for all runs of the recipe at once"
         ),
         difference(
             "dropout", "", "one stream of random numbers for all seeds, seeded once by their data seeds"

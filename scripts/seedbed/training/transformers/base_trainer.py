@@ -13,7 +13,7 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 
 from seedbed.core.recipes import is_evaluated
 from seedbed.running.jobs import Job
-from seedbed.training import hardware, methods
+from seedbed.training import hardware, methods, products
 from seedbed.training.progress import Progress, check_updates
 from seedbed.training.recording import Recorder
 from seedbed.training.schedule import learning_rate, updates_per_epoch
@@ -61,6 +61,7 @@ class RecipeTrainer(Trainer):
     Attributes:
         untrained_first: whether validation is also evaluated before the first update; that evaluation is only
             selected if nothing is trained.
+        autocast: the precision of autocast, `float32` for none.
         keeps_all: whether training states and the selected checkpoint have the whole model if all of it is
             trained; else only the trained weights, tied ones once.
     """
@@ -74,9 +75,10 @@ class RecipeTrainer(Trainer):
         self.recorder = recorder = progress.recorder
         self._resumed, progress.resumed = progress.resumed, None  # dropped when it is loaded
         self._at_epoch_end = False
+        self.autocast = products.give(model, job.settings, recorder.device)
         super().__init__(
             model=model,
-            args=training_arguments(job, recorder),
+            args=training_arguments(job, recorder, self.autocast),
             train_dataset=self.examples(splits["train"]),
             eval_dataset=[0],  # the Trainer requires one; `evaluate` reads the splits itself
             data_collator=self.collate,
@@ -132,7 +134,7 @@ class RecipeTrainer(Trainer):
         A model prepared by the Trainer has it already, unlike an untrained model, or the one inside an
         adapter.
         """
-        return hardware.autocast(self.args.device, self.job.settings["precision"])
+        return hardware.autocast(self.args.device, self.autocast)
 
     # --- going on from a checkpoint ---
 
@@ -332,8 +334,8 @@ class RecipeTrainer(Trainer):
         self.save_if_due()
 
 
-def training_arguments(job: Job, recorder: Recorder) -> TrainingArguments:
-    """The recipe as the Trainer's arguments; nothing is saved in its folder."""
+def training_arguments(job: Job, recorder: Recorder, precision: str) -> TrainingArguments:
+    """The recipe as the Trainer's arguments, with autocast's precision; nothing is saved in its folder."""
     settings = job.settings
     on_gpu = recorder.device.type == "cuda"
     arguments = TrainingArguments(
@@ -347,8 +349,8 @@ def training_arguments(job: Job, recorder: Recorder) -> TrainingArguments:
         weight_decay=settings["weight_decay"],
         max_grad_norm=settings["clip_norm"],
         optim="adamw_torch_fused",
-        fp16=settings["precision"] == "float16",
-        bf16=settings["precision"] == "bfloat16",
+        fp16=precision == "float16",
+        bf16=precision == "bfloat16",
         seed=job.run["data_seed"],
         use_cpu=not on_gpu,
         dataloader_pin_memory=on_gpu,

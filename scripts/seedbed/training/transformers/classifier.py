@@ -121,7 +121,7 @@ class Finetuner(RecipeTrainer):
     def _evaluation(self) -> Evaluation:
         """Computes logits without dropout."""
         inner = self.method.inner(self.model)
-        return Evaluation(self.model, inner, self.args.device, self.job.settings["precision"])
+        return Evaluation(self.model, inner, self.args.device, self.autocast)
 
     def batching(self) -> dict[str, bool]:
         """Entries of run.json: whether batches are packed, and that a model has no CUDA graphs."""

@@ -24,7 +24,7 @@ class Evaluation:
         model: the classifier, perhaps with an adapter.
         inner: the same without an adapter's wrapper.
         device: its device.
-        precision: that of the recipe.
+        precision: that of autocast, `float32` for none.
     """
 
     model: Any
