@@ -33,7 +33,7 @@ KINDS = {
 AGAIN = {
     "Transformers": {},
     "fairseq": {"framework": "fairseq"},
-    "fused seeds": {"seeds": (3, 4), "fused": [[3, 3], [4, 4]]},
+    "fused seeds": {"seeds": (3, 4), "fused": [["pretrained", 3, 3], ["pretrained", 4, 4]]},
 }
 
 

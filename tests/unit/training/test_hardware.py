@@ -116,7 +116,7 @@ def test_tf32_is_set_for_its_runs_alone(tmp_path, framework):
     name = "transformers" if framework == "fused" else framework
     found = []
     for precision in ("float32", "tf32", "float32"):
-        run = make_run(name, precision=precision, fused=[[3, 3]])
+        run = make_run(name, precision=precision, fused=[["random", 3, 3]])
         job = make(tmp_path, run, f"{precision}{len(found)}")
         trainer.train([job])
         assert torch.backends.cuda.matmul.allow_tf32 == (precision == "tf32")

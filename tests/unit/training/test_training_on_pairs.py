@@ -175,7 +175,7 @@ def test_fused_seeds_train_on_pairs(data, tmp_path):
     from seedbed.training.fused import trainer
 
     settings = {"max_positions": LIMIT, "epochs": 1, "init": "pretrained", **STILL}
-    run = make_run("transformers", **settings, fused=[[3, 3], [4, 4]])
+    run = make_run("transformers", **settings, fused=[["pretrained", 3, 3], ["pretrained", 4, 4]])
     fused = job_of(tmp_path, data, run, "fused")
     other = job_of(tmp_path, data, {**run, "init_seed": 4, "data_seed": 4}, "other")
     alone = job_of(tmp_path, data, make_run("transformers", **settings), "alone")
