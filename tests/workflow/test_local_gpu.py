@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from datetime import datetime
 from pathlib import Path
 
@@ -52,12 +53,19 @@ rule look:
 
 
 @pytest.fixture
-def environment(tmp_path):
+def slots():
+    """A folder for slots whose path is short enough for a socket in it; pytest's own may not be."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield folder
+
+
+@pytest.fixture
+def environment(tmp_path, slots):
     """Slots of the test's own, a GPU that nobody sees, and a driver that tells of two."""
     (tmp_path / "driver").mkdir()
     (tmp_path / "driver" / "pynvml.py").write_text(DRIVER)
     return {
-        gpu_slots.FOLDER_VARIABLE: str(tmp_path / "slots"),
+        gpu_slots.FOLDER_VARIABLE: slots,
         gpus.VISIBLE: "",
         "PYTHONPATH": str(tmp_path / "driver"),
     }
@@ -109,23 +117,28 @@ def test_each_run_has_a_device_of_its_own_and_all_are_used(small, environment):
 
 
 @pytest.mark.slow
-def test_the_fused_seeds_of_a_cell_share_one_slot(small, environment):
+def test_fused_runs_share_one_slot(small, environment):
     project, config = small
     config |= {"gpus": {"devices": ["fake0", "fake1"], "runs_per_gpu": 1}, "fused_seeds": True}
-    config["grid"] |= {"seeds": [0, 1], "frameworks": ["transformers"]}
-    runs = [run.replace("seed0", seed) for run in RUNS[2:] for seed in ("seed0", "seed1")]
+    config["grid"] |= {"seeds": [0, 1]}
+    runs = [run.replace("seed0", seed) for run in RUNS for seed in ("seed0", "seed1")]
     succeeded(profiled(project, targets=runs, config=config, environment=environment))
     assert provided(project) == "2"
     records = [json.loads((project.folder / run / "run.json").read_text(encoding="utf-8")) for run in runs]
     told = [record["hardware"]["gpu_id"] for record in records]
-    assert told[::2] == told[1::2]
-    assert set(told) == {"fake0", "fake1"}
-    logs = list((project.folder / "results/small/logs/finetune_transformers_batch").glob("*/*/*.log"))
+    by_framework = [
+        {gpu for gpu, run in zip(told, runs, strict=True) if f"/{framework}/" in run}
+        for framework in ("fairseq", "transformers")
+    ]
+    assert sorted(map(sorted, by_framework)) == [["fake0"], ["fake1"]]
+    logs = list((project.folder / "results/small/logs").glob("finetune_*_batch/*/*/*.log"))
     assert [path.read_text(encoding="utf-8").count("GPU slot taken") for path in logs] == [1, 1]
 
 
 @pytest.mark.parametrize("ending", ["success", "failure", "SIGTERM"])
-def test_jobs_that_share_a_gpu_find_an_mps_which_ends_with_their_workflow(tmp_path, environment, ending):
+def test_jobs_that_share_a_gpu_find_an_mps_which_ends_with_their_workflow(
+    tmp_path, environment, slots, ending
+):
     """A Snakefile of two jobs that only look, and wait, in place of runs."""
     variables = os.environ | environment | builders_mps.install(tmp_path / "bin")
     (tmp_path / "Snakefile").write_text(LOOKING.format(scripts=ROOT / "scripts"), encoding="utf-8")
@@ -137,11 +150,11 @@ def test_jobs_that_share_a_gpu_find_an_mps_which_ends_with_their_workflow(tmp_pa
     seen = tmp_path / "seen.txt"
     if ending == "SIGTERM":
         for _ in patiently():
-            if seen.exists() and len(seen.read_text().splitlines()) == 2:
+            if process.poll() is not None or (seen.exists() and len(seen.read_text().splitlines()) == 2):
                 break
         os.killpg(process.pid, signal.SIGTERM)
     assert (process.wait(PATIENCE) == 0) == (ending == "success")
-    pipe = tmp_path / "slots" / f"mps-{os.geteuid()}" / "pipe"
+    pipe = Path(slots) / f"mps-{os.geteuid()}" / "pipe"
     assert seen.read_text() == f"{pipe}\n" * 2
     journal = Path(variables[builders_mps.JOURNAL])
     for _ in patiently():

@@ -117,15 +117,15 @@ def planned_updates(document: Row, path: Path) -> float:
 
 
 def trained_together(document: Row) -> int:
-    """How many seeds a run's time, energy and memory are of: those of fused seeds are of all of them."""
+    """How many runs a run's time, energy and memory are of: those of fused seeds are of all of them."""
     return len(document.get("fused_with") or [None])
 
 
 def fused_seeds(document: Row, path: Path) -> int:
-    """How many seeds were trained as one batched model with the run, itself among them; 1: it was alone.
+    """How many runs were trained as one batched model with the run, itself among them; 1: it was alone.
 
     Raises:
-        SeedbedError: what run.json tells of them is no list of seeds, or the run is not in it.
+        SeedbedError: what run.json tells of them is no list of runs, or the run is not in it.
     """
     group = document.get("fused_with")
     if group is None:

@@ -62,7 +62,7 @@ class RunRow(TypedRow):
         padding_share: share of padding among the tokens of training, a fraction.
         peak_memory_mib: in MiB.
         energy_joules: in joules.
-        fused_seeds: seeds trained as one batched model with the run, itself among them.
+        fused_seeds: runs trained as one batched model with the run, itself among them.
         device: where it ran.
         measured: metrics by column: SPLIT_METRIC, and test_METRIC_without_leaks. Accuracies are fractions,
             losses are in nats, squared errors in the squared unit of the labels; None where a loss is not

@@ -116,7 +116,7 @@ def batch_log(experiment: Path, rule: str, batch: str) -> Path:
 
 
 def log_in_batch(logs: Path, run: str, together: bool) -> Path:
-    """The log of a run's training in a batch; seeds that train together share one.
+    """The log of a run's training in a batch; runs that train together share one.
 
     Args:
         logs: path by `batch_log`, without its suffix.
@@ -124,7 +124,7 @@ def log_in_batch(logs: Path, run: str, together: bool) -> Path:
         together: whether the batch trains its runs as one model.
     """
     init, recipe, seed = run.split("/")[-3:]
-    return logs / ("-".join([init, recipe] if together else [init, recipe, seed]) + ".log")
+    return logs / f"{recipe if together else f'{init}-{recipe}-{seed}'}.log"
 
 
 def plan_file(experiment: Path) -> Path:
