@@ -2,7 +2,10 @@
 
 import os
 import sys
+import tempfile
 from pathlib import Path
+
+import pytest
 
 from seedbed.running import mps
 
@@ -57,3 +60,13 @@ def install(folder: Path) -> dict[str, str]:
     path.write_text(f"#!{sys.executable} -SEs\n{PROGRAM}", encoding="utf-8")
     path.chmod(0o755)
     return {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", JOURNAL: str(folder / "journal.jsonl")}
+
+
+@pytest.fixture
+def slots_folder():
+    """A folder for slots whose path is short enough for a socket in it; pytest's own may not be.
+
+    The process that stops the last daemon may still work in it at its end.
+    """
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:
+        yield folder

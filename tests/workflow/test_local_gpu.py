@@ -6,13 +6,13 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 from datetime import datetime
 from pathlib import Path
 
 import builders_mps
 import pytest
 import yaml
+from builders_mps import slots_folder  # noqa: F401 - a fixture
 from builders_workflow import ROOT
 from harness import PATIENCE, Project, failed, patiently, succeeded
 
@@ -53,19 +53,12 @@ rule look:
 
 
 @pytest.fixture
-def slots():
-    """A folder for slots whose path is short enough for a socket in it; pytest's own may not be."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
-        yield folder
-
-
-@pytest.fixture
-def environment(tmp_path, slots):
+def environment(tmp_path, slots_folder):  # noqa: F811
     """Slots of the test's own, a GPU that nobody sees, and a driver that tells of two."""
     (tmp_path / "driver").mkdir()
     (tmp_path / "driver" / "pynvml.py").write_text(DRIVER)
     return {
-        gpu_slots.FOLDER_VARIABLE: slots,
+        gpu_slots.FOLDER_VARIABLE: slots_folder,
         gpus.VISIBLE: "",
         "PYTHONPATH": str(tmp_path / "driver"),
     }
@@ -136,9 +129,7 @@ def test_fused_runs_share_one_slot(small, environment):
 
 
 @pytest.mark.parametrize("ending", ["success", "failure", "SIGTERM"])
-def test_jobs_that_share_a_gpu_find_an_mps_which_ends_with_their_workflow(
-    tmp_path, environment, slots, ending
-):
+def test_jobs_that_share_a_gpu_find_an_mps_which_ends_with_their_workflow(tmp_path, environment, ending):
     """A Snakefile of two jobs that only look, and wait, in place of runs."""
     variables = os.environ | environment | builders_mps.install(tmp_path / "bin")
     (tmp_path / "Snakefile").write_text(LOOKING.format(scripts=ROOT / "scripts"), encoding="utf-8")
@@ -154,7 +145,7 @@ def test_jobs_that_share_a_gpu_find_an_mps_which_ends_with_their_workflow(
                 break
         os.killpg(process.pid, signal.SIGTERM)
     assert (process.wait(PATIENCE) == 0) == (ending == "success")
-    pipe = Path(slots) / f"mps-{os.geteuid()}" / "pipe"
+    pipe = Path(environment[gpu_slots.FOLDER_VARIABLE]) / f"mps-{os.geteuid()}" / "pipe"
     assert seen.read_text() == f"{pipe}\n" * 2
     journal = Path(variables[builders_mps.JOURNAL])
     for _ in patiently():

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import builders_mps
 import pytest
+from builders_mps import slots_folder  # noqa: F401 - a fixture
 
 from seedbed.core import locks
 from seedbed.core.errors import SeedbedError
@@ -37,17 +38,17 @@ with gpu_slots.hold({"gpus": {"devices": ["fake0"], "runs_per_gpu": 9}}):
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch) -> Path:
+def place(tmp_path, monkeypatch, slots_folder) -> Path:  # noqa: F811
     """This user's folder of MPS, in slots of the test's own, with a control program on PATH."""
     for name, value in builders_mps.install(tmp_path / "bin").items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv(gpu_slots.FOLDER_VARIABLE, str(tmp_path / "slots"))
+    monkeypatch.setenv(gpu_slots.FOLDER_VARIABLE, slots_folder)
     monkeypatch.setenv("PYTHONPATH", str(SCRIPTS))
     monkeypatch.setenv(gpus.VISIBLE, "1,2")
     monkeypatch.setattr(mps, "DEFAULT_PIPE", tmp_path / "nvidia-mps")
     for name in (mps.PIPE, mps.LOG, gpu_slots.MPS, gpu_slots.HELD):
         monkeypatch.delenv(name, raising=False)
-    return tmp_path / "slots" / f"mps-{os.geteuid()}"
+    return Path(slots_folder) / f"mps-{os.geteuid()}"
 
 
 @pytest.fixture
