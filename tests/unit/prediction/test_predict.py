@@ -15,6 +15,7 @@ from seedbed.commands import main
 from seedbed.core import files
 from seedbed.core.run_folder import RunFolder
 
+FUSED = [["pretrained", 3, 3], ["pretrained", 4, 4]]
 # by name: what is made, and how runs are trained on it
 KINDS = {
     "Transformers": ({}, {}),
@@ -33,7 +34,7 @@ KINDS = {
 AGAIN = {
     "Transformers": {},
     "fairseq": {"framework": "fairseq"},
-    "fused seeds": {"seeds": (3, 4), "fused": [[3, 3], [4, 4]]},
+    "fused seeds": {"seeds": (3, 4), "fused": FUSED},
 }
 
 
