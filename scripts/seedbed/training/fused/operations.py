@@ -28,7 +28,12 @@ class Operations:
         weights: the stacked weights, in float32.
         activation: name of the activation in fairseq.
         dtype: of all tokens; weights are converted to it at each use.
+
+    Attributes:
+        adapter_dropout: dropout of the inputs of adapters in the present pass.
     """
+
+    adapter_dropout = 0.0
 
     def __init__(self, weights: Weights, activation: str, dtype: torch.dtype = torch.float32):
         self.weights, self.activation, self.dtype = weights, activation, dtype
