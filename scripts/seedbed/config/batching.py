@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from seedbed.core.errors import SeedbedError
+from seedbed.core.methods import METHODS
 from seedbed.core.model_formats import MODEL_FORMATS
 from seedbed.core.tasks import TASKS, task_of
 from seedbed.core.words import join
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 # MiB for each fused seed after the first: weights, gradients, two moments and the selected copy of
 # RoBERTa-small take 5 x 91, besides its activations
 MEMORY = 800
+# the same with an adapter, where mostly activations remain. With 8 texts of 200 tokens on a CPU, a seed of
+# RoBERTa-small took 360 from the checkpoint, 480 from random weights, 570 with an adapter at all layers, and
+# 640 with the method full
+ADAPTER_MEMORY = 600
+FUSED_METHODS = ("full", "lora")
 PRECISIONS = ("float32", "tf32", "bfloat16")  # float16 scales the loss of each seed by another factor
 
 
@@ -73,8 +79,16 @@ class OneAfterAnother:
 
 @dataclass(frozen=True)
 class FusedSeeds(OneAfterAnother):
-    """The runs of a recipe are trained as one batched model, at most `size` of them, or all if that is 1."""
+    """The runs of a recipe are trained as one batched model, at most `size` of them, or all if that is 1.
 
+    Runs with an adapter are trained apart for each init: those from the checkpoint share its frozen weights,
+    those from random weights have none in common.
+
+    Attributes:
+        of_seed: MiB for each seed after the first.
+    """
+
+    of_seed: int = MEMORY
     name = "fused seeds"
     off = ("fused_seeds", "false")
 
@@ -91,6 +105,7 @@ class FusedSeeds(OneAfterAnother):
         groups: dict[tuple[int, tuple[str, ...]], list[Run]] = {}
         for run in _by_seed(runs):
             what = (run.dataset, run.model, run.framework, run.recipe)
+            what += (run.init,) if METHODS[run.method].has_adapter else ()
             groups.setdefault((seen[what] // self.size if self.size > 1 else 0, what), []).append(run)
             seen[what] += 1
         counts: collections.Counter[str] = collections.Counter()
@@ -106,7 +121,7 @@ class FusedSeeds(OneAfterAnother):
         return {"fused": [[run.init, run.init_seed, run.data_seed] for run in _by_seed(batch)]}
 
     def memory(self, of_run: int, largest: int) -> int:
-        return of_run + MEMORY * (largest - 1)
+        return of_run + self.of_seed * (largest - 1)
 
     def turns(self, largest: int) -> int:
         return largest
@@ -150,7 +165,7 @@ class FusedSeeds(OneAfterAnother):
             )
         for name in config["grid"]["recipes"]:
             recipe = config["recipes"][name]
-            for key, possible in (("method", ("full",)), ("precision", PRECISIONS)):
+            for key, possible in (("method", FUSED_METHODS), ("precision", PRECISIONS)):
                 if recipe[key] not in possible:
                     raise SeedbedError(
                         f"recipe {name!r}: seeds cannot be fused with the {key} {recipe[key]}",
@@ -158,6 +173,30 @@ class FusedSeeds(OneAfterAnother):
                         found=recipe[key],
                         hint=f"give {' or '.join(possible)}, or set fused_seeds to false",
                     )
+            if METHODS[recipe["method"]].has_adapter:
+                _check_adapter(name, recipe)
+
+
+def _check_adapter(name: str, recipe: Mapping[str, Any]) -> None:
+    """Refuse to train more than LoRA's matrices of linear layers and the head.
+
+    Raises:
+        SeedbedError: the adapter has an embedding, biases or copies of further modules.
+    """
+    lora = recipe["lora"]
+    embeddings = any(each.endswith("embeddings") for each in lora["target_modules"])
+    for key, fits, hint in (
+        ("bias", lora["bias"] == "none", "give none"),
+        ("modules_to_save", set(lora["modules_to_save"] or ()) <= {"classifier"}, "give null"),
+        ("target_modules", not embeddings, "name linear layers alone"),
+    ):
+        if not fits:
+            raise SeedbedError(
+                f"recipe {name!r}: seeds can only be fused with an adapter of linear layers",
+                where=f"config, recipes.{recipe['family']}.lora.{key}; fused_seeds",
+                found=lora[key],
+                hint=f"{hint}, or set fused_seeds to false",
+            )
 
 
 def _by_seed(runs: "Sequence[Run]") -> "list[Run]":
@@ -172,5 +211,9 @@ def batching_of(config: Mapping[str, Any]) -> OneAfterAnother:
     The partial config for tables may lack the keys, which do not affect results.
     """
     batches = config.get("batches", {"runs": 1, "at_once": 1})
-    kind = FusedSeeds if config.get("fused_seeds", False) else OneAfterAnother
-    return kind(batches["runs"], min(batches["at_once"], batches["runs"]))
+    shared = batches["runs"], min(batches["at_once"], batches["runs"])
+    if not config.get("fused_seeds", False):
+        return OneAfterAnother(*shared)
+    methods = [METHODS[config["recipes"][name]["method"]] for name in config["grid"]["recipes"]]
+    adapted = all(method.has_adapter for method in methods)
+    return FusedSeeds(*shared, of_seed=ADAPTER_MEMORY if adapted else MEMORY)

@@ -1148,8 +1148,9 @@ class Settings(Block):
         False,
         "Train all seeds of a dataset, model, framework and recipe, from the checkpoint and from random "
         "weights, in one process as one batched model; if batches.runs is above 1, at most that many runs at "
-        "a time. For classification with the method full in float32, tf32 or bfloat16, except for models of "
-        "the format auto; batches.at_once must be 1. With dropout, a run's random numbers depend on the runs "
-        "trained with it. So switching this, or adding a seed to a group, trains the runs of that group "
-        "again.",
+        "a time. For classification with the method full or lora in float32, tf32 or bfloat16, except for "
+        "models of the format auto; batches.at_once must be 1. With lora, seeds from the checkpoint share "
+        "its frozen weights and train apart from seeds from random weights. With dropout, a run's random "
+        "numbers depend on the runs trained with it. So switching this, or adding a seed to a group, trains "
+        "the runs of that group again.",
     )

@@ -64,7 +64,12 @@ SHARED = {
 }
 # fields of a task that may change a number; the others are words and files
 TRAINED = ("name", "outputs", "metrics", "selection", "tie_break", "final")
-ADAPTER = {"adapters": "training/adapters.py", "merging": "training/merging.py"}
+ADAPTER = {
+    "adapters": "training/adapters.py",
+    "initial_models": "training/initial_models.py",
+    "merging": "training/merging.py",
+    "training_methods": "training/methods.py",
+}
 PART = {
     "partial": "training/partial.py",
     "states": "training/states.py",
@@ -77,7 +82,7 @@ KINDS = (
     "transformers multilabel", "transformers multilabel adapter",
     "fairseq regression", "transformers regression", "transformers regression adapter",
     "fairseq classification part", "transformers classification part", "transformers multilabel part",
-    "fairseq regression part", "transformers regression part",
+    "fairseq regression part", "transformers regression part", "fused classification adapter",
 )  # fmt: skip
 
 

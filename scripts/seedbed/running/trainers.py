@@ -43,6 +43,7 @@ FUSED = Trainer(
     PACKING
     | {
         "fused_acceleration": "training/fused/acceleration.py",
+        "fused_adapters": "training/fused/adapters.py",
         "fused_batches": "training/fused/batches.py",
         "fused_kernels": "training/fused/kernels.py",
         "fused_model": "training/fused/model.py",

@@ -3,6 +3,7 @@
 import pytest
 from builders_config import SEQ_CLS, demo_config, questions_config, refusal, refused
 
+from seedbed.config.batching import batching_of
 from seedbed.config.resolve import resolve_config
 from seedbed.config.runs import build_runs
 
@@ -58,6 +59,12 @@ def test_a_sweep_of_an_unknown_key_names_the_nearest(raw):
     assert "did you mean 'batch_size'?" in refused(raw)
 
 
+def adapter(**lora):
+    """A change of the recipe to LoRA of a classifier."""
+    chosen = {"task_type": "SEQ_CLS", "target_modules": ["query", "value"], **lora}
+    return {"recipe": {"method": "lora", "lora": chosen}}
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -65,8 +72,19 @@ def test_a_sweep_of_an_unknown_key_names_the_nearest(raw):
         ({"recipe": {"precision": "float16"}}, ["recipes.demo.precision", "found: float16", "or bfloat16"]),
         ({"recipe": {"sweep": {"precision": ["float32", "float16"]}}}, ["'demo.precision=float16'"]),
         (
-            {"recipe": {"method": "lora", "lora": {"task_type": "SEQ_CLS"}}},
-            ["recipes.demo.method; fused_seeds", "found: lora", "give full"],
+            {"recipe": {"method": "bitfit"}},
+            ["recipes.demo.method; fused_seeds", "found: bitfit", "full or lora"],
+        ),
+        ({"recipe": {"method": "last_layers"}}, ["recipes.demo.method; fused_seeds", "found: last_layers"]),
+        ({"recipe": {"method": "head"}}, ["recipes.demo.method; fused_seeds", "found: head"]),
+        (adapter(bias="all"), ["recipes.demo.lora.bias; fused_seeds", "found: all", "give none"]),
+        (
+            adapter(modules_to_save=["embeddings"]),
+            ["recipes.demo.lora.modules_to_save", "['embeddings']", "give null"],
+        ),
+        (
+            adapter(target_modules=["query", "word_embeddings"]),
+            ["recipes.demo.lora.target_modules", "word_embeddings", "linear layers alone"],
         ),
     ],
 )
@@ -85,6 +103,17 @@ def test_fused_seeds_take_float32_tf32_bfloat16_and_whatever_recipes_the_grid_le
     raw["recipes"]["other"] = {"method": "lora", "precision": "float16"}
     raw["evaluation"] |= {"test_curves": True}
     assert len(build_runs(resolve_config(raw))) == 6 * 2 * 3
+
+
+def test_fused_adapters_are_trained_apart_for_each_init_and_need_less_memory(raw):
+    raw |= {"fused_seeds": True, "batches": {"runs": 1}}
+    full = batching_of(resolve_config(raw))
+    raw["recipes"]["demo"] |= adapter(modules_to_save=["classifier"])["recipe"]
+    config = resolve_config(raw)
+    runs = build_runs(config)
+    assert {run.framework for run in runs} == {"transformers"}
+    assert len({run.batch for run in runs}) == len({(run.batch, run.init) for run in runs}) == 2
+    assert batching_of(config).memory(3000, 3) < full.memory(3000, 3)
 
 
 def test_swept_values_that_are_the_same_are_an_error_and_close_ones_keep_apart(raw):

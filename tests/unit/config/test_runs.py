@@ -66,8 +66,8 @@ def pair(run: Run) -> str:
 
 
 def recipe(run: Run) -> tuple[str, ...]:
-    """What all runs of one batched model have in common."""
-    return (pair(run), run.recipe)
+    """What all runs of one batched model have in common; those of different frozen weights have none."""
+    return (pair(run), run.recipe, run.init if run.method == "lora" else "")
 
 
 @given(grid=GRIDS)

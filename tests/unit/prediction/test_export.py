@@ -8,7 +8,7 @@ import sys
 import pytest
 import yaml
 from builders_finished import finish, make_results, write_tables
-from test_predict import predictions_of
+from test_predict import FUSED, predictions_of
 from transformers import pipeline
 
 from seedbed.commands import main
@@ -78,6 +78,7 @@ def test_a_process_without_seedbed_predicts_as_runs_of_both_frameworks_did(tmp_p
     ("made", "run"),
     [
         ({}, {"method": "lora"}),
+        ({}, {"method": "lora", "seeds": (3, 4), "fused": FUSED}),
         ({"auto": "BERT", "pairs": True}, {}),
         ({"task": "multilabel"}, {"task": "multilabel"}),
         ({"task": "regression"}, {"task": "regression"}),

@@ -46,6 +46,7 @@ class Dropout:
     attention: float = 0.0
     activation: float = 0.0
     pooler: float = 0.0
+    adapter: float = 0.0
 
 
 NONE = Dropout()  # outside training
@@ -249,6 +250,7 @@ class Classifier:
     def logits(self, batch: Batch | Filled) -> torch.Tensor:
         """Logits of the batch's texts, (seeds, texts, classes)."""
         on, dropout = self._on, self.dropout if self.training else NONE
+        on.adapter_dropout = dropout.adapter
         tokens, positions = (
             on.embed(name.removesuffix(".weight"), ids) for name, ids in self.rows(batch).items()
         )

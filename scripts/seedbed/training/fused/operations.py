@@ -30,7 +30,12 @@ class Operations:
         activation: name of the activation in fairseq.
         dtype: of all tokens; weights are converted to it at each use.
         short_products: whether linear layers have the products of `products`, between float32 tokens.
+
+    Attributes:
+        adapter_dropout: dropout of the inputs of adapters in the present pass.
     """
+
+    adapter_dropout = 0.0
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -33,6 +33,7 @@ from seedbed.training import (
 from seedbed.training.class_weights import class_weights
 from seedbed.training.differences import Difference, difference
 from seedbed.training.fused import acceleration
+from seedbed.training.fused.adapters import Adapters
 from seedbed.training.fused.batches import Batch, Filled
 from seedbed.training.fused.model import (  # fmt: skip
     Classifier,
@@ -55,6 +56,9 @@ from seedbed.training.results import Classified
 from seedbed.training.schedule import learning_rate, updates_per_epoch
 from seedbed.training.token_ids import Split
 from seedbed.training.training_state import TrainingStates
+
+if TYPE_CHECKING:
+    from seedbed.training.fused.tables import Table
 
 MULTIPLE = 8  # tokens of a batch are padded to a multiple, so that repeated shapes reuse memory
 GRAPHED_MULTIPLE = 256  # the same for CUDA graphs, one for each shape
@@ -150,16 +154,19 @@ class Group:
 
         # drawing RoBERTa-small takes 0.15 s a seed
         with concurrent.futures.ThreadPoolExecutor() as threads:
-            self.weights = stack(list(threads.map(draw, self.members)), self.device)
+            seeds = list(threads.map(draw, self.members))
+        self.adapters = Adapters(job, self.members, self.device) if job.method.has_adapter else None
+        self.weights = self.adapters.weights if self.adapters else stack(seeds, self.device)
         for tensor in self.weights.values():
             tensor.requires_grad_(True)
-        _seed_dropout(data_seeds := [data_seed for *_, data_seed in self.members])
+        _seed_dropout(self._data_seeds)
         dropout = Dropout(
             hidden=settings["dropout"],
             attention=settings["attention_dropout"],
             # as in separate runs: Transformers' RoBERTa has none
             activation=settings["activation_dropout"] if self.framework == "fairseq" else 0.0,
             pooler=settings["pooler_dropout"],
+            adapter=settings["lora"]["lora_dropout"] if self.adapters else 0.0,
         )
         short_products = products.are_used(settings, self.device)
         if short_products:
@@ -167,14 +174,28 @@ class Group:
         all_short = settings["precision"] == "bfloat16" and not short_products
         dtype = torch.bfloat16 if all_short else torch.float32
         self.filled = packing.can_fill(self.device, dtype)
-        made = None
-        if self.filled and shape.activation == acceleration.ACTIVATION:
-            schedule = acceleration.schedule(self.total, settings, self.framework, self.device)
-            made = acceleration.kernels(self.weights, schedule, settings, _digest(data_seeds) % 2**62)
-        plain = Operations(self.weights, shape.activation, dtype, short_products)
-        self.operations, tables = made or (plain, {})
+        if self.adapters:
+            frozen = seeds if "random" in starts else seeds[:1]  # the checkpoint is the same for all
+            self.operations, tables = self.adapters.operations(frozen, shape.activation, dtype), {}
+        else:
+            self.operations, tables = self._operations(shape.activation, dtype, short_products)
         self.model = Classifier(shape, self.operations, dropout)
         self.optimizer = StackedAdamW(self.weights, settings, self.framework, tables)
+
+    def _operations(
+        self, activation: str, dtype: torch.dtype, short_products: bool
+    ) -> "tuple[Operations, dict[str, Table]]":
+        """The operations where all weights are trained, and the embedding tables by name."""
+        made = None
+        if self.filled and activation == acceleration.ACTIVATION:
+            schedule = acceleration.schedule(self.total, self.settings, self.framework, self.device)
+            draw = _digest(self._data_seeds) % 2**62
+            made = acceleration.kernels(self.weights, schedule, self.settings, draw)
+        return made or (Operations(self.weights, activation, dtype, short_products), {})
+
+    @property
+    def _data_seeds(self) -> list[int]:
+        return [data_seed for *_, data_seed in self.members]
 
     def _progress(self) -> Progress:
         """The progress of the group, from its newest state if that has all runs to publish."""
@@ -371,11 +392,13 @@ class Group:
                 "updates": run.ended or self.step,
                 "fused_with": self.members,
                 "differences": [*differences_of(self.settings, self.framework), *self._rounding()],
-                "parameters": self._parameters(own),
+                "parameters": self.adapters.parameters() if self.adapters else self._parameters(own),
             }
+            if self.adapters:
+                extra |= self.adapters.save(own, run.job, run.recorder.ready)
             outputs = {name: logits[run.place] for name, logits in predicted.items()}
             predictor = _Predicted(run.job, self.splits, outputs)
-            results.finish(run.job, run.recorder, self.splits, predictor, extra, self._keeper(own))
+            results.finish(run.job, run.recorder, self.splits, predictor, extra, self._keeper(run, own))
 
     def _rounding(self) -> list[Difference]:
         """How tokens in bfloat16 are computed, on which the last digits depend."""
@@ -393,12 +416,17 @@ class Group:
             counted["token_type_embeddings"].requires_grad_(False)
         return adapter_parameters.describe(counted, "full")
 
-    def _keeper(self, own: Weights) -> Callable[[Path], None]:
+    def _keeper(self, run: SeedRun, own: Weights) -> Callable[[Path], None]:
         def keep(folder: Path) -> None:
             named = named_for(self.framework, own, self.model.shape.layers)
             results.write_weights(folder, {name: tensor.clone() for name, tensor in named.items()})
 
-        return keep
+        def merge(folder: Path) -> None:
+            from seedbed.training import merging
+
+            merging.write_run(folder, run.job, run.recorder.ready)
+
+        return merge if self.adapters else keep
 
 
 class _Predicted(Classified):
