@@ -356,10 +356,11 @@ def test_fused_seeds_are_told_and_what_they_took_together_counts_once():
 
 def test_the_report_says_that_seeds_were_trained_as_one_model(tmp_path, page):
     made = make_experiment(tmp_path, sizes=SIZES, seeds=[0, 1])
+    group = [[init, seed, seed] for seed in (0, 1) for init in ("pretrained", "random")]
     for folder in made.folders:
-        edit_json(folder / "run.json", lambda found: found.update(fused_with=[[0, 0], [1, 1]]))
+        edit_json(folder / "run.json", lambda found: found.update(fused_with=group))
     calls = asked(lambda: write_report(made))
-    assert all(set(sizes) == {2} for (sizes,) in calls["provenance.fused"])
+    assert all(set(sizes) == {4} for (sizes,) in calls["provenance.fused"])
     assert set(calls["provenance.time_caption"]) == {(True,)}
     fused = (made.experiment / "report.html").read_text(encoding="utf-8")
     # in the glossary

@@ -401,7 +401,7 @@ def test_one_process_gets_all_runs_of_a_group_and_one_log_tells_of_them(tmp_path
     train(some, tmp_path, at_once=1)
     assert worker() == [[job.name for job in some]]
     (log,) = (tmp_path / "logs").iterdir()
-    assert log.name == "random-quick.log"
+    assert log.name == "quick.log"
     assert log.read_text().count("adopted") == 3
     done = tmp_path / "000.json"
     batches.write_results(done, some, tmp_path / "logs")

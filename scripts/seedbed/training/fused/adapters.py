@@ -12,7 +12,7 @@ import torch
 
 from seedbed.core.naming import fairseq_name
 from seedbed.running.jobs import Job
-from seedbed.training import adapter_parameters
+from seedbed.training import adapter_parameters, products
 from seedbed.training.fused.model import HEAD, stack
 from seedbed.training.fused.operations import ALL, Operations, Weights
 
@@ -29,7 +29,7 @@ class Adapted(Operations):
         weights: of the model; the first dimension is 1 for weights that all seeds share.
         adapters: A, (seeds, rank, inputs), and B, (seeds, outputs, rank), by fairseq's name of the layer.
         scale: s, the recipe's lora_alpha / r.
-        activation, dtype: as of `Operations`.
+        activation, dtype, short_products: as of `Operations`.
     """
 
     def __init__(
@@ -39,13 +39,16 @@ class Adapted(Operations):
         scale: float,
         activation: str,
         dtype: torch.dtype,
+        short_products: bool,
     ):
-        super().__init__(weights, activation, dtype)
+        super().__init__(weights, activation, dtype, short_products)
         self._adapters, self._scale = adapters, scale
 
     def project(self, name: str, x: torch.Tensor, outputs: slice = ALL) -> torch.Tensor:
         weight = self._weight(f"{name}.weight")[:, outputs]
         rest = self._all_but_product(name, x, outputs)
+        if self.short_products:
+            return products.linear(x, weight if len(weight) == len(x) else weight[0], rest)
         if len(weight) == len(x):
             return torch.baddbmm(rest, x, weight.transpose(1, 2))
         rows = torch.addmm(rest.flatten(0, 1), x.flatten(0, 1), weight[0].T)
@@ -99,12 +102,14 @@ class Adapters:
             drawn.append({name: weight.detach() for name, weight in trained})
         self.weights = stack(drawn, device)
 
-    def operations(self, seeds: Sequence[Weights], activation: str, dtype: torch.dtype) -> Adapted:
+    def operations(
+        self, seeds: Sequence[Weights], activation: str, dtype: torch.dtype, short_products: bool
+    ) -> Adapted:
         """The operations on the trained weights and the frozen ones.
 
         Args:
             seeds: initial weights of each seed, or of one if all have the same encoder.
-            activation, dtype: as of `Operations`.
+            activation, dtype, short_products: as of `Operations`.
         """
         from seedbed.training.adapters import DTYPES
 
@@ -120,7 +125,8 @@ class Adapters:
             if name.startswith(TRAINED_HEAD)
         }
         scale = lora["lora_alpha"] / lora["r"]
-        return Adapted(stack(encoders, device) | head, self._by_layer(), scale, activation, dtype)
+        weights = stack(encoders, device) | head
+        return Adapted(weights, self._by_layer(), scale, activation, dtype, short_products)
 
     def _by_layer(self) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
         found = {}

@@ -176,7 +176,8 @@ class Group:
         self.filled = packing.can_fill(self.device, dtype)
         if self.adapters:
             frozen = seeds if "random" in starts else seeds[:1]  # the checkpoint is the same for all
-            self.operations, tables = self.adapters.operations(frozen, shape.activation, dtype), {}
+            self.operations = self.adapters.operations(frozen, shape.activation, dtype, short_products)
+            tables = {}
         else:
             self.operations, tables = self._operations(shape.activation, dtype, short_products)
         self.model = Classifier(shape, self.operations, dropout)
