@@ -127,20 +127,9 @@ def take(path: Path, doing: str = "", shared_with_forks: bool = False) -> Lock |
         OSError: the file cannot be opened or created, or is no regular file; with an errno of NONE_HERE, the
             file system has no locks.
     """
-    while True:
-        descriptor = _open(path)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_there = _has_name(descriptor, path)
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        except BaseException:
-            os.close(descriptor)
-            raise
-        if is_there:
-            break
-        os.close(descriptor)
+    descriptor = _locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    if descriptor is None:
+        return None
     lock = Lock(path, descriptor, _this_process(doing), note(path))
     _write(descriptor, lock._holder)
     if not shared_with_forks:
@@ -158,20 +147,34 @@ def share(path: Path, shared_with_forks: bool = False) -> Lock:
     Raises:
         OSError: as in `take`.
     """
-    while True:
-        descriptor = _open(path)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
-            if _has_name(descriptor, path):
-                break
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
+    descriptor = _locked(path, fcntl.LOCK_SH)
+    assert descriptor is not None  # it waits
     lock = Lock(path, descriptor, _this_process(""), None)
     if not shared_with_forks:
         _unshared.add(lock)
     return lock
+
+
+def _locked(path: Path, how: int) -> int | None:
+    """A locked descriptor of the file that has this name now; None if another process holds it.
+
+    Args:
+        path: as in `take`.
+        how: flags of flock.
+    """
+    while True:
+        descriptor = _open(path)
+        try:
+            fcntl.flock(descriptor, how)
+            if _has_name(descriptor, path):
+                return descriptor
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
 
 
 def wait(path: Path, seconds: float, doing: str = "") -> Lock | None:
