@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from seedbed.training.fused.operations import Operations, Weights
+from seedbed.training.fused.optimizer import epsilon_of
 from seedbed.training.schedule import learning_rate
 
 if TYPE_CHECKING:
@@ -52,13 +53,13 @@ def kernels(
 def schedule(total: int, settings: Mapping[str, Any], framework: str, device: torch.device) -> torch.Tensor:
     """Learning rate, corrections of both moments' biases, and epsilon of each update, (total + 1, 4).
 
-    Row 0 is not used. The corrections are 1 - beta1^t and sqrt(1 - beta2^t); fairseq's epsilon is divided by
-    the latter, see `optimizer.StackedAdamW`.
+    Row 0 is not used. The corrections are 1 - beta1^t and sqrt(1 - beta2^t); for epsilon see
+    `optimizer.epsilon_of`.
     """
     beta1, beta2 = settings["adam_betas"]
     rows = [[0.0, 1.0, 1.0, 1.0]]
     for update in range(1, total + 1):
         one, two = 1 - beta1**update, math.sqrt(1 - beta2**update)
-        epsilon = settings["adam_epsilon"] / (two if framework == "fairseq" else 1.0)
+        epsilon = epsilon_of(settings, framework == "fairseq", update)
         rows.append([learning_rate(update - 1, total, dict(settings)), one, two, epsilon])
     return torch.tensor(rows, dtype=torch.float32, device=device)

@@ -13,7 +13,7 @@ import triton.language as tl
 from triton.language.extra import libdevice
 
 from seedbed.models.roberta import LAYER_NORM_EPSILON
-from seedbed.training.fused.operations import ALL, Operations, Weights
+from seedbed.training.fused.operations import ALL, Operations, Weights, in_stack
 
 SHORT = torch.bfloat16
 ROWS = 16  # tokens that one program normalises, one after another
@@ -45,10 +45,8 @@ class Kernels(Operations):
         self._draw.fill_(self._first + update)
 
     def embed(self, name: str, ids: torch.Tensor) -> torch.Tensor:
-        name = f"{name}.weight"
         table = self.weights[name]
-        places = ids + torch.arange(len(table), device=ids.device)[:, None] * table.shape[1]
-        return _Rows.apply(table, places, self._tables[name])
+        return _Rows.apply(table, in_stack(table, ids), self._tables[name])
 
     def project(self, name: str, x: torch.Tensor, outputs: slice = ALL) -> torch.Tensor:
         return self._product(name, x, outputs) + self._weight(f"{name}.bias")[:, None, outputs]

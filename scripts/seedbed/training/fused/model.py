@@ -251,9 +251,7 @@ class Classifier:
         """Logits of the batch's texts, (seeds, texts, classes)."""
         on, dropout = self._on, self.dropout if self.training else NONE
         on.adapter_dropout = dropout.adapter
-        tokens, positions = (
-            on.embed(name.removesuffix(".weight"), ids) for name, ids in self.rows(batch).items()
-        )
+        tokens, positions = (on.embed(name, ids) for name, ids in self.rows(batch).items())
         x = tokens + positions
         x = on.drop(on.norm("layernorm_embedding", x), dropout.hidden)
         last = self.shape.layers - 1

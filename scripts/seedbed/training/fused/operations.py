@@ -51,11 +51,9 @@ class Operations:
         """Take over the weights after an update; call it after each."""
 
     def embed(self, name: str, ids: torch.Tensor) -> torch.Tensor:
-        """Rows of a table, (seeds, tokens, width)."""
-        table = self.weights[f"{name}.weight"]
-        seeds, rows, width = table.shape
-        offsets = torch.arange(seeds, device=ids.device)[:, None] * rows
-        return F.embedding(ids + offsets, table.view(-1, width)).to(self.dtype)
+        """Rows of the table of this name, (seeds, tokens, width)."""
+        table = self.weights[name]
+        return F.embedding(in_stack(table, ids), table.flatten(0, 1)).to(self.dtype)
 
     def project(self, name: str, x: torch.Tensor, outputs: slice = ALL) -> torch.Tensor:
         """A linear layer, or some of its outputs."""
@@ -87,3 +85,8 @@ class Operations:
 
     def _weight(self, name: str) -> torch.Tensor:
         return self.weights[name].to(self.dtype)
+
+
+def in_stack(table: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    """The places of rows, (seeds, tokens), among the rows of all seeds' tables, (seeds, rows, width)."""
+    return ids + torch.arange(len(table), device=ids.device)[:, None] * table.shape[1]

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 class StackedAdamW:
     """Each framework's AdamW, with gradients clipped for each seed separately.
 
-    fairseq adds epsilon to the root of the second moment before its bias correction, PyTorch after it.
-    Dividing fairseq's epsilon by the correction sqrt(1 - beta2^t) of update t gives the same update.
-
     Args:
         weights: the stacked weights to train.
         settings: a resolved recipe.
@@ -77,9 +74,7 @@ class StackedAdamW:
             rows: as for `prepare`.
         """
         factors = self._clip()
-        epsilon = self._settings["adam_epsilon"]
-        if self._is_fairseq:
-            epsilon /= math.sqrt(1 - self._settings["adam_betas"][1] ** update)
+        epsilon = epsilon_of(self._settings, self._is_fairseq, update)
         for group in self._optimizer.param_groups:
             group["lr"], group["eps"] = learning_rate, epsilon
         self._optimizer.step()
@@ -116,6 +111,16 @@ class StackedAdamW:
         self._optimizer.load_state_dict(state["dense"])
         for name, table in self._tables.items():
             table.restore(state["tables"][name], update)
+
+
+def epsilon_of(settings: Mapping[str, Any], is_fairseq: bool, update: int) -> float:
+    """Epsilon of an update, from 1, that gives each framework's update in PyTorch's AdamW.
+
+    fairseq adds epsilon to the root of the second moment before its bias correction, PyTorch after it. So
+    fairseq's epsilon is divided by the correction sqrt(1 - beta2^t) of update t.
+    """
+    epsilon = settings["adam_epsilon"]
+    return epsilon / math.sqrt(1 - settings["adam_betas"][1] ** update) if is_fairseq else epsilon
 
 
 def _is_skipped(name: str, skipped: list[str] | tuple[()]) -> bool:

@@ -145,21 +145,13 @@ class Group:
     def _build(self) -> None:
         job, settings = self.jobs[0], self.settings
         shape = _shape(job)
-        starts = dict.fromkeys(init for init, *_ in self.members)
-        if "pretrained" in starts:
-            starts["pretrained"] = read_checkpoint(job.weights, self.framework, shape)
-
-        def draw(member: Sequence[Any]) -> Weights:
-            return initial_weights(shape, member[1], settings, starts[member[0]])
-
-        # drawing RoBERTa-small takes 0.15 s a seed
-        with concurrent.futures.ThreadPoolExecutor() as threads:
-            seeds = list(threads.map(draw, self.members))
         self.adapters = Adapters(job, self.members, self.device) if job.method.has_adapter else None
+        shared = self.adapters and all(init == "pretrained" for init, *_ in self.members)
+        seeds = self._draw(shape, self.members[:1] if shared else self.members)
         self.weights = self.adapters.weights if self.adapters else stack(seeds, self.device)
         for tensor in self.weights.values():
             tensor.requires_grad_(True)
-        _seed_dropout(self._data_seeds)
+        torch.manual_seed(self._dropout_seed)
         dropout = Dropout(
             hidden=settings["dropout"],
             attention=settings["attention_dropout"],
@@ -175,13 +167,26 @@ class Group:
         dtype = torch.bfloat16 if all_short else torch.float32
         self.filled = packing.can_fill(self.device, dtype)
         if self.adapters:
-            frozen = seeds if "random" in starts else seeds[:1]  # the checkpoint is the same for all
-            self.operations = self.adapters.operations(frozen, shape.activation, dtype, short_products)
+            self.operations = self.adapters.operations(seeds, shape.activation, dtype, short_products)
             tables = {}
         else:
             self.operations, tables = self._operations(shape.activation, dtype, short_products)
         self.model = Classifier(shape, self.operations, dropout)
         self.optimizer = StackedAdamW(self.weights, settings, self.framework, tables)
+
+    def _draw(self, shape: Shape, members: Sequence[Sequence[Any]]) -> list[Weights]:
+        """Initial weights of members, of which those from the checkpoint share its tensors."""
+        starts = dict.fromkeys(init for init, *_ in members)
+        if "pretrained" in starts:
+            starts["pretrained"] = read_checkpoint(self.jobs[0].weights, self.framework, shape)
+
+        def draw(member: Sequence[Any]) -> Weights:
+            init, seed, _ = member
+            return initial_weights(shape, seed, self.settings, starts[init])
+
+        # drawing RoBERTa-small takes 0.15 s a seed
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            return list(threads.map(draw, members))
 
     def _operations(
         self, activation: str, dtype: torch.dtype, short_products: bool
@@ -190,13 +195,15 @@ class Group:
         made = None
         if self.filled and activation == acceleration.ACTIVATION:
             schedule = acceleration.schedule(self.total, self.settings, self.framework, self.device)
-            draw = _digest(self._data_seeds) % 2**62
-            made = acceleration.kernels(self.weights, schedule, self.settings, draw)
+            made = acceleration.kernels(self.weights, schedule, self.settings, self._dropout_seed % 2**62)
         return made or (Operations(self.weights, activation, dtype, short_products), {})
 
     @property
-    def _data_seeds(self) -> list[int]:
-        return [data_seed for *_, data_seed in self.members]
+    def _dropout_seed(self) -> int:
+        """A number of 64 bits, with its sign, from the members' data seeds."""
+        seeds = [data_seed for *_, data_seed in self.members]
+        digest = hashlib.sha256(repr(seeds).encode()).digest()
+        return int.from_bytes(digest[:8], "little", signed=True)
 
     def _progress(self) -> Progress:
         """The progress of the group, from its newest state if that has all runs to publish."""
@@ -488,13 +495,3 @@ def _shape(job: Job) -> Shape:
         activation=model["activation"],
         classes=job.head_size,
     )
-
-
-def _seed_dropout(data_seeds: Sequence[int]) -> None:
-    torch.manual_seed(_digest(data_seeds))
-
-
-def _digest(data_seeds: Sequence[int]) -> int:
-    """A number of 64 bits, with its sign."""
-    digest = hashlib.sha256(repr(list(data_seeds)).encode()).digest()
-    return int.from_bytes(digest[:8], "little", signed=True)
