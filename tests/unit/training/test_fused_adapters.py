@@ -1,6 +1,5 @@
 """Fused seeds with LoRA against separate runs: the same numbers without dropout, and the same files."""
 
-import numpy as np
 import pytest
 import torch
 from builders import tiered
@@ -10,6 +9,7 @@ from safetensors.torch import load_file
 from test_fused_trainer import (  # noqa: F401 - a fixture
     NO_DROPOUT,
     ask_to_leave,
+    assert_drawn_apart,
     assert_same_numbers,
     jobs_of,
     predictions,
@@ -88,15 +88,7 @@ def test_dropout_of_adapters_is_drawn_for_each_seed_alone_and_only_while_trainin
         for name, tensor in group.weights.items():
             if "lora_B" in name:
                 tensor.fill_(0.3)
-    batch = group.texts["train"].batch(np.tile(np.arange(6), (2, 1)))
-    plain = group.model.logits(batch).detach()
-    torch.testing.assert_close(plain[0], plain[1])
-    group.model.training = True
-    draws = torch.stack([group.model.logits(batch).detach() for _ in range(400)])
-    assert not torch.equal(draws[0, 0], draws[0, 1])
-    assert not torch.equal(draws[0], draws[1])
-    mean, spread = draws.mean(0), draws.std(0) / 20
-    assert ((mean[0] - mean[1]).abs() < 5 * (spread[0] ** 2 + spread[1] ** 2).sqrt()).all()
+    assert_drawn_apart(group)
 
 
 def test_the_paths_of_a_gpu_give_the_same_numbers(tmp_path, monkeypatch, captures):  # noqa: F811

@@ -202,7 +202,11 @@ def test_dropout_is_drawn_for_each_seed_alone_and_only_while_training(tmp_path, 
     """Two seeds of the same weights and texts: equal where dropout is off, different where it is on."""
     seeds = [[3, 3], [3, 4]]
     rates = {"dropout": 0.5, "attention_dropout": 0.5, "activation_dropout": 0.5}
-    group = fused.Group(jobs_of(tmp_path, framework, "run", seeds, seeds, **rates))
+    assert_drawn_apart(fused.Group(jobs_of(tmp_path, framework, "run", seeds, seeds, **rates)))
+
+
+def assert_drawn_apart(group):
+    """Logits of a group's two seeds are equal where dropout is off, and drawn for each where it is on."""
     batch = group.texts["train"].batch(np.tile(np.arange(6), (2, 1)))
     logits = group.model.logits(batch).detach()
     torch.testing.assert_close(logits[0], logits[1])
