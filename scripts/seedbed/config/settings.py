@@ -879,8 +879,9 @@ class Recipe(Block):
     precision: Literal["float32", "tf32", "float16", "bfloat16"] = key(
         "float32",
         "float32; tf32: float32 with 10 bits of mantissa in matrix products, on GPUs since Ampere (elsewhere "
-        "float32); float16: for GPUs; bfloat16: autocast on a GPU, where fairseq 0.12 has none, and on a CPU "
-        "products of linear layers alone, which are faster than float32 with AVX-512 BF16 or AMX.",
+        "float32); float16: for GPUs; bfloat16: on a GPU autocast, which fairseq 0.12 lacks, or with "
+        "fused_seeds all tokens, in both frameworks; on a CPU products of linear layers alone, which are "
+        "faster than float32 with AVX-512 BF16 or AMX.",
     )
     class_weight: Literal["balanced"] | None = key(
         None,
