@@ -128,7 +128,8 @@ def test_the_daemon_serves_all_gpus_and_is_stopped_however_its_workflow_ends(pla
     else:
         workflow.send_signal(number)
     wait_until(lambda: events() == ["start", "quit"] and not is_alive(started["pid"]))
-    wait_until(lambda: not list((place / "pipe").iterdir()))
+    wait_until(lambda: locks.holder(place / "keeper") is None)  # the keeper makes the folder anew
+    assert not list((place / "pipe").iterdir())
     assert (place / "log/start.log").exists()  # what is written there is read afterwards
 
 
