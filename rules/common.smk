@@ -63,7 +63,7 @@ try:
         if workflow.is_main_process:
             for note in preflight.check(PLAN, is_module=embedding.is_module(workflow)):
                 logger.warning(note)
-        gpu_slots.register(workflow, PLAN.config)
+        gpu_slots.register(workflow, PLAN.config, PLAN.training_memory)
         guard.enter(workflow)
 except SeedbedError as error:
     raise embedding.refusal(error, workflow) from None

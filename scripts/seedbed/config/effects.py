@@ -108,7 +108,7 @@ def effects(experiments: Sequence[Mapping[str, Any]], choices: Mapping[str, Sequ
 
 
 def _others(value: Any, choices: Sequence[Any]) -> Iterator[Any]:
-    """Values that may take the place of another: its choices, those of its type, lists and switches.
+    """Values that may take the place of another: its choices, those of its type, lists, switches and numbers.
 
     Null may become any.
     """
@@ -119,7 +119,7 @@ def _others(value: Any, choices: Sequence[Any]) -> Iterator[Any]:
         yield from choices
     kinds = (int, float) if type(value) in (int, float) else type(value)
     yield from (each for each in VALUES if not choices and (value is None or isinstance(each, kinds)))
-    yield from (each for each in VALUES if isinstance(each, (list, bool)))
+    yield from (each for each in VALUES if isinstance(each, (list, bool, int)))
 
 
 def used(plan: Plan) -> dict[str, set[str]]:

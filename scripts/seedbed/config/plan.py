@@ -266,11 +266,16 @@ class Plan:
 
     def batch_memory(self, wildcards: Any, attempt: int) -> int:
         """MiB of a batch's job, for all runs trained at once."""
-        return self.batching.memory(self.task.memory, self._largest_batch) * attempt
+        return self.training_memory * attempt
 
     def batch_minutes(self, wildcards: Any, attempt: int) -> int:
         """Minutes of a batch's job, with `at_once` runs at a time."""
         return RUN_MINUTES * self.batching.turns(self._largest_batch) * attempt
+
+    @property
+    def training_memory(self) -> int:
+        """MiB of a job that trains, a run's or a batch's, at its first attempt."""
+        return self.batching.memory(self.task.memory, self._largest_batch)
 
     @functools.cached_property
     def _largest_batch(self) -> int:

@@ -1064,7 +1064,12 @@ class Gpus(Block):
         "auto",
         "auto: the GPUs in CUDA_VISIBLE_DEVICES, else all of the driver; or a list of indices or UUIDs.",
     )
-    runs_per_gpu: Count = key(1, "Maximum number of runs on one GPU at a time.", unit="runs")
+    runs_per_gpu: either(str, Literal["auto"], Count) = key(
+        "auto",
+        "Maximum number of runs on one GPU at a time. auto: as many as fit by a bound of their memory, 12 at "
+        "most; one if the driver tells no memory, for generation, and for models without a longest text.",
+        unit="runs",
+    )
     mps: Annotated[either(bool, bool, Literal["auto"]), BeforeValidator(read_switch)] = key(
         "auto",
         "Whether the workflow starts NVIDIA's MPS where runs share a GPU, so that they compute at the same "

@@ -1,8 +1,9 @@
 """Assign a GPU to each run: Snakemake counts local GPU jobs, but assigns no devices.
 
 A slot is the right to run on a device: a lock (`core.locks`) on a file DEVICE.KofN in a folder that all users
-of the host share. N is the number of runs that its holder allows on the device (`gpus.runs_per_gpu`), K
-counts from 0. Another lock, `guard`, protects the search for a free slot.
+of the host share. N is the number of runs that its holder allows on the device (`gpus.runs_per_gpu`; with
+`auto` as many as fit, see `gpu_memory`), K counts from 0. Another lock, `guard`, protects the search for a
+free slot.
 
 Workflows that allow different numbers of runs may share a device. The strictest number counts: a run joins a
 device only if the resulting number of runs is allowed by it and by each run already there. So a run that
@@ -21,7 +22,7 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,12 +31,14 @@ from seedbed.core import interruption, locks, waiting
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import without_umask
 from seedbed.core.locks import Lock
+from seedbed.core.memory import free_bytes
 from seedbed.core.printable import Lines, one_line
+from seedbed.running import gpu_memory
 from seedbed.running.gpus import VISIBLE, devices, search
 
 __all__ = [
-    "FOLDER", "RESOURCE", "check", "descriptors", "devices", "folder", "held", "hold", "number_of_jobs",
-    "register",
+    "FOLDER", "RESOURCE", "check", "descriptors", "devices", "folder", "held", "hold", "most_runs",
+    "number_of_jobs", "register",
 ]  # fmt: skip
 
 RESOURCE = "gpu_slot"  # of the rules that train, set by profiles/local-gpu
@@ -46,8 +49,12 @@ FOLDER_VARIABLE = "SEEDBED_SLOTS"
 HELD = "SEEDBED_GPU"  # the device whose slot this process, or its parent, holds
 MPS = "SEEDBED_MPS"  # the folder of the MPS that this workflow uses (`mps`)
 MPS_USERS = "users"  # the lock there that keeps it
+AUTO = "auto"  # as many runs as fit (`runs_per_gpu`)
 POLL = 1.0  # seconds between two searches for a free slot, which cost a few system calls per slot
 log = logging.getLogger(__name__)
+
+# the number of runs that a device may have, from its name and the limits of the runs that are there
+Limits = Callable[[str, Sequence[int]], int]
 
 _held: list[Lock] = []
 
@@ -56,7 +63,12 @@ _held: list[Lock] = []
 
 
 @contextlib.contextmanager
-def hold(config: Mapping[str, Any], run: str = "") -> Iterator[str]:
+def hold(
+    config: Mapping[str, Any],
+    run: str = "",
+    need: Callable[[], float | None] = lambda: None,
+    at_once: int = 1,
+) -> Iterator[str]:
     """Wait for a slot and hold it during the block, with only its device visible to this process.
 
     Enter before CUDA is initialized, best before torch is imported. The device with the fewest runs is taken.
@@ -65,6 +77,9 @@ def hold(config: Mapping[str, Any], run: str = "") -> Iterator[str]:
     Args:
         config: the experiment's config, of which `gpus` is used.
         run: the run, for messages of waiting processes.
+        need: tells the MiB of a process, for `runs_per_gpu: auto`; None: unknown, so that a device has one
+            run.
+        at_once: processes that use the slot.
 
     Yields:
         The device, in the form of CUDA_VISIBLE_DEVICES.
@@ -81,7 +96,7 @@ def hold(config: Mapping[str, Any], run: str = "") -> Iterator[str]:
     if not found.devices:
         raise _no_gpu(found.looked_at)
     with waiting.counted():
-        slot = _wait(found.devices, config.get("gpus", {}).get("runs_per_gpu", 1), run)
+        slot = _wait(found.devices, _limits(config, need, at_once), run)
     taken = [slot.lock, *_share_of_mps()]
     _held.extend(taken)
     try:
@@ -92,6 +107,17 @@ def hold(config: Mapping[str, Any], run: str = "") -> Iterator[str]:
         for lock in taken:
             _held.remove(lock)
             lock.release()
+
+
+def _limits(config: Mapping[str, Any], need: Callable[[], float | None], at_once: int) -> Limits:
+    given = config.get("gpus", {}).get("runs_per_gpu", 1)
+    if given != AUTO:
+        return lambda device, others: given
+    bound = need()
+    # what others than Seedbed use is known while no run is there; later runs keep to the limit of these
+    return lambda device, others: min(
+        gpu_memory.fitting(device, bound, is_empty=not others, at_once=at_once), *others, gpu_memory.MOST
+    )
 
 
 def held() -> str | None:
@@ -138,12 +164,18 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 # --- in the workflow ----------------------------------------------------------------------------------------
 
 
-def register(workflow: Any, config: Mapping[str, Any]) -> None:
+def register(workflow: Any, config: Mapping[str, Any], memory: int) -> None:
     """Limit Snakemake's local jobs to the number of slots; call it while the Snakefile is read.
 
     This applies to the main process if rules request slots, the user has given no number
     (`--resources gpu_slot=N`), and jobs do not go to a cluster (`--jobs`), whose nodes have their own slots.
     The executor is not known yet: see `check`.
+
+    Args:
+        workflow: Snakemake's.
+        config: the experiment's config, of which `gpus` is used.
+        memory: MiB of this host that a job takes. `runs_per_gpu: auto` counts no more jobs than fit, besides
+            one for each GPU.
 
     Raises:
         SeedbedError: a named device does not exist.
@@ -151,7 +183,16 @@ def register(workflow: Any, config: Mapping[str, Any]) -> None:
     if not (workflow.is_main_process and _asked(workflow)) or RESOURCE in workflow.global_resources:
         return
     if workflow.resource_settings.nodes is None and (found := devices(config)):
-        workflow.register_resource(RESOURCE, len(found) * config["gpus"]["runs_per_gpu"])
+        slots = sum(most_runs(config, device) for device in found)
+        if config["gpus"]["runs_per_gpu"] == AUTO:
+            slots = min(slots, max(len(found), free_bytes() // (memory * 2**20)))
+        workflow.register_resource(RESOURCE, slots)
+
+
+def most_runs(config: Mapping[str, Any], device: str, at_once: int = 1) -> int:
+    """The highest number of jobs on a device; with `runs_per_gpu: auto`, of runs that take no memory."""
+    given = config["gpus"]["runs_per_gpu"]
+    return gpu_memory.fitting(device, need=1, is_empty=False, at_once=at_once) if given == AUTO else given
 
 
 def check(workflow: Any, config: Mapping[str, Any]) -> None:
@@ -205,12 +246,12 @@ class _Slot:
         return f"{self.device}, {self.number + 1} of {self.limit}"
 
 
-def _wait(wanted: Sequence[str], limit: int, run: str) -> _Slot:
+def _wait(wanted: Sequence[str], limits: Limits, run: str) -> _Slot:
     place, since, is_told = folder(), time.monotonic(), False
     while True:
         interruption.leave_if_requested()
         try:
-            slot, runs = _try(place, wanted, limit, run)
+            slot, runs = _try(place, wanted, limits, run)
         except OSError as error:
             raise _unusable(Path(error.filename or place), error) from error
         if slot is not None:
@@ -226,7 +267,7 @@ def _wait(wanted: Sequence[str], limit: int, run: str) -> _Slot:
 
 
 def _try(
-    place: Path, wanted: Sequence[str], limit: int, run: str
+    place: Path, wanted: Sequence[str], limits: Limits, run: str
 ) -> tuple[_Slot | None, dict[str, dict[Path, int]]]:
     """Take a slot on the device with the fewest runs, the first of equals.
 
@@ -241,10 +282,14 @@ def _try(
         return None, {}
     try:
         runs = {device: _runs_on(place, device) for device in wanted}
-        free = [device for device in wanted if len(runs[device]) < min([limit, *runs[device].values()])]
+        allowed = {device: limits(device, list(runs[device].values())) for device in wanted}
+        free = [
+            device for device in wanted if len(runs[device]) < min([allowed[device], *runs[device].values()])
+        ]
         if not free:
             return None, runs
         device = min(free, key=lambda device: len(runs[device]))
+        limit = allowed[device]
         for number in range(limit):
             path = place / f"{_file_name(device)}.{number}of{limit}"
             lock = locks.take(path, run or "a run", shared_with_forks=True)

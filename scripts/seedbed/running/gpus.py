@@ -1,9 +1,10 @@
 """Find the GPUs of this host that an experiment may use, by UUIDs, which mean the same to all processes."""
 
+import contextlib
 import ctypes
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,14 @@ class Gpu:
     def usable(self) -> tuple[str, ...]:
         """The names by which programs can use it."""
         return self.parts or (self.uuid,)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Memory of a GPU, in MiB."""
+
+    total: float
+    free: float
 
 
 @dataclass(frozen=True)
@@ -162,20 +171,53 @@ def ask_driver() -> tuple[list[Gpu] | None, str]:
         None instead of the list if the driver does not answer.
     """
     try:
+        with _driver() as pynvml:
+            found = [_read(pynvml, index) for index in range(pynvml.nvmlDeviceGetCount())]
+    except NoDriver as error:
+        return None, str(error)
+    return found, "; ".join(line for gpu in found for line in _described(gpu)) or "no GPU"
+
+
+def memory(device: str) -> Memory | None:
+    """The memory of a GPU, or of an instance of one.
+
+    Args:
+        device: its UUID.
+
+    Returns:
+        None for other names, and if the driver does not answer.
+    """
+    try:
+        with _driver() as pynvml:
+            found = pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByUUID(device))
+    except NoDriver:
+        return None
+    return Memory(found.total / 2**20, found.free / 2**20)
+
+
+class NoDriver(Exception):
+    """The driver does not answer; the text is the reason."""
+
+
+@contextlib.contextmanager
+def _driver() -> Iterator[Any]:
+    """NVML, for questions in the block.
+
+    Raises:
+        NoDriver: NVML is not installed, or has no answer to one.
+    """
+    try:
         import pynvml
     except ImportError:
-        return None, "not asked, the package nvidia-ml-py is missing"
+        raise NoDriver("not asked, the package nvidia-ml-py is missing") from None
     try:
         pynvml.nvmlInit()
+        try:
+            yield pynvml
+        finally:
+            pynvml.nvmlShutdown()
     except pynvml.NVMLError as error:
-        return None, f"no answer ({error})"
-    try:
-        found = [_read(pynvml, index) for index in range(pynvml.nvmlDeviceGetCount())]
-    except pynvml.NVMLError as error:
-        return None, f"no answer ({error})"
-    finally:
-        pynvml.nvmlShutdown()
-    return found, "; ".join(line for gpu in found for line in _described(gpu)) or "no GPU"
+        raise NoDriver(f"no answer ({error})") from error
 
 
 def _read(pynvml: Any, index: int) -> Gpu:

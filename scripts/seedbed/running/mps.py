@@ -71,14 +71,18 @@ def begin(workflow: Any, config: Mapping[str, Any], at_once: int) -> str | None:
     Raises:
         SeedbedError: with `gpus.mps: true`, MPS cannot be used; or a named device does not exist.
     """
-    wanted, sharing = config["gpus"]["mps"], config["gpus"]["runs_per_gpu"] * at_once
+    wanted = config["gpus"]["mps"]
     processes = gpu_slots.number_of_jobs(workflow) * at_once
-    if wanted is False or config["device"] == "cpu" or min(sharing, processes) < 2:
+    if wanted is False or config["device"] == "cpu" or processes < 2:
+        return None
+    devices = gpus.devices(config)
+    sharing = max(gpu_slots.most_runs(config, device, at_once) for device in devices) * at_once
+    if sharing < 2:
         return None
     try:
         if sharing > MOST_CLIENTS:
             raise Unavailable(f"{sharing} processes may share a GPU, and MPS serves {MOST_CLIENTS}")
-        os.environ.update(start(gpus.devices(config)))
+        os.environ.update(start(devices))
     except Unavailable as error:
         if wanted is True:
             raise _refused(error) from error

@@ -6,8 +6,8 @@ import re
 import pandas as pd
 import pytest
 
+from seedbed.core import memory
 from seedbed.core.errors import SeedbedError
-from seedbed.outside import memory
 from seedbed.outside.read import read_results
 
 HEADER = "system,seed,example,label,prediction"

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 
 from seedbed.core.errors import SeedbedError
-from seedbed.running import gpu_slots, gpus
+from seedbed.running import gpu_memory, gpu_slots, gpus
 
 SCRIPTS = Path(__file__).parents[3] / "scripts"
 DEADLINE = 120  # seconds; machines are shared
@@ -26,8 +26,10 @@ DEADLINE = 120  # seconds; machines are shared
 # Holds a slot until it is told a line; says what it has and what its log says.
 HOLDER = """
 import json, logging, os, subprocess, sys
-from seedbed.running import gpu_slots; from seedbed.core import interruption
+from seedbed.running import gpu_slots, gpus; from seedbed.core import interruption
 gpu_slots.POLL = 0.05
+if "MEMORY" in os.environ:  # MiB of each GPU: all, and free
+    gpus.memory = lambda device: gpus.Memory(*json.loads(os.environ["MEMORY"]))
 logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="log %(message)s")
 interruption.watch()
 devices, limit, run, extra = json.loads(sys.argv[1])
@@ -36,7 +38,7 @@ if "USER_ID" in os.environ:
     os.setgid(int(os.environ["USER_ID"]))
     os.setuid(int(os.environ["USER_ID"]))
 config = {"gpus": {"devices": devices, "runs_per_gpu": limit}}
-with gpu_slots.hold(config, run) as device:
+with gpu_slots.hold(config, run, need=lambda: 1000) as device:
     if extra:
         exec(extra)
     print("holds", device, os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
@@ -140,6 +142,11 @@ def let_go(process) -> None:
     assert process.wait(DEADLINE) == 0
 
 
+def memory(free: int, total: int = 40_000) -> dict[str, str]:
+    """The environment of a process that finds this memory on each GPU and needs 1,000 MiB."""
+    return {**os.environ, "MEMORY": json.dumps([total, free])}
+
+
 # --- who gets what ----------------------------------------------------------------------------------------
 
 
@@ -169,6 +176,34 @@ def test_twelve_processes_never_share_one_of_four_slots(slots):
 def test_runs_are_spread_before_they_are_stacked(start):
     devices = ["fake0", "fake1", "fake2"]
     assert [holds(start(devices, limit=2)) for _ in range(6)] == devices * 2
+
+
+def test_with_auto_as_many_runs_share_a_gpu_as_fit(start):
+    runs = [start(limit="auto", env=memory(3_500, total=3_500)) for _ in range(3)]
+    assert [holds(run) for run in runs] == ["fake0"] * 3
+    fourth = start(limit="auto", env=memory(3_500, total=3_500))
+    waits(fourth)
+    let_go(runs[0])
+    assert holds(fourth) == "fake0"
+
+
+def test_what_others_used_before_the_first_run_is_left_to_them(start):
+    first = start(limit="auto", env=memory(free=2_900))
+    assert holds(first) == "fake0"
+    second = start(limit="auto", env=memory(free=900))  # the first has taken its own
+    assert holds(second) == "fake0"
+    third = start(limit="auto", env=memory(free=900))
+    waits(third)
+    let_go(first)
+    assert holds(third) == "fake0"
+    fourth = start(limit="auto", env=memory(free=900))
+    waits(fourth)  # the limit of those who are there still holds
+
+
+def test_with_auto_a_run_shares_no_gpu_with_one_that_wants_it_alone(start):
+    assert holds(start(limit=1)) == "fake0"
+    other = start(limit="auto", env=memory(free=40_000))
+    waits(other)
 
 
 def test_a_slot_is_free_after_kill_9(start):
@@ -445,8 +480,18 @@ NONE = {"gpus": {"devices": "auto", "runs_per_gpu": 1}}
 )
 def test_the_number_of_slots_is_told_where_it_holds(options, expected):
     workflow = make_workflow(**options)
-    gpu_slots.register(workflow, CONFIG)
+    gpu_slots.register(workflow, CONFIG, 3000)
     assert workflow.global_resources == expected
+
+
+@pytest.mark.parametrize(("free", "expected"), [(100_000, gpu_memory.MOST + 1), (12_500, 4), (2_000, 2)])
+def test_with_auto_there_are_as_many_slots_as_may_be_taken(monkeypatch, free, expected):
+    monkeypatch.setattr(gpu_slots, "free_bytes", lambda: free * 2**20)
+    memories = {"fake0": gpus.Memory(80_000, 80_000), "fake1": None}
+    monkeypatch.setattr(gpus, "memory", memories.get)
+    workflow = make_workflow()
+    gpu_slots.register(workflow, {"gpus": {"devices": list(memories), "runs_per_gpu": "auto"}}, 3000)
+    assert workflow.global_resources == {gpu_slots.RESOURCE: expected}
 
 
 @pytest.mark.parametrize(
@@ -464,7 +509,7 @@ def test_the_number_of_slots_is_told_where_it_holds(options, expected):
 def test_the_workflow_stops_only_where_a_job_would_find_no_gpu(monkeypatch, options, stops):
     monkeypatch.setenv(gpus.VISIBLE, "")
     workflow = make_workflow(**options)
-    gpu_slots.register(workflow, NONE)
+    gpu_slots.register(workflow, NONE, 3000)
     if stops:
         with pytest.raises(SeedbedError, match="there is none"):
             gpu_slots.check(workflow, NONE)

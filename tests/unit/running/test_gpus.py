@@ -44,6 +44,14 @@ class Driver:
     def nvmlDeviceGetUUID(self, handle):
         return handle
 
+    def nvmlDeviceGetHandleByUUID(self, uuid):
+        if uuid not in self.uuids:
+            raise NVMLErrorNotFound("Not Found")
+        return uuid
+
+    def nvmlDeviceGetMemoryInfo(self, handle):
+        return SimpleNamespace(total=80 * 2**30, free=60 * 2**30)
+
     def nvmlDeviceGetName(self, handle):
         return "Test Card"
 
@@ -227,3 +235,20 @@ def test_without_a_driver_nothing_is_made_ready(monkeypatch, capfd):
     monkeypatch.setattr(gpus.ctypes, "CDLL", missing)
     gpus.wake().join(10)
     assert capfd.readouterr().err == ""
+
+
+# --- memory -------------------------------------------------------------------------------------------------
+
+
+def test_the_memory_of_a_gpu_in_mib(driver):
+    made = driver()
+    assert gpus.memory(WHOLE[1]) == gpus.Memory(total=81_920, free=61_440)
+    assert gpus.memory("fake0") is None
+    assert made.open == 0
+
+
+def test_without_an_answer_no_memory_is_known(driver, monkeypatch):
+    driver(there=False)
+    assert gpus.memory(WHOLE[0]) is None
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert gpus.memory(WHOLE[0]) is None

@@ -124,14 +124,13 @@ def test_every_module_that_a_trainer_imports_counts_or_is_known_not_to():
     neutral = packages | {
         "config/batching", "config/combinations", "config/runs", "config/stages",
         "core/checksums", "core/commits", "core/errors", "core/files", "core/model_formats",
-        "core/interruption", "core/locks", "core/paths", "core/printable", "core/rows", "core/run_folder",
-        "core/spelling", "core/splits", "core/states", "core/waiting", "core/words", "core/tasks/__init__",
-        "core/tasks/task", "core/tasks/outside", *(f"core/tasks/{name}" for name in TASKS),
-        "running/claims", "running/gpu_slots", "running/gpus", "running/identity", "running/jobs",
-        "running/publishing", "running/trainers", "sources/archives", "sources/locations", "sources/table",
-        "training/differences",
-        "training/events",
-        "training/stopwatch",
+        "core/interruption", "core/locks", "core/memory", "core/paths", "core/printable", "core/rows",
+        "core/run_folder", "core/spelling", "core/splits", "core/states", "core/waiting", "core/words",
+        "core/tasks/__init__", "core/tasks/task", "core/tasks/outside",
+        *(f"core/tasks/{name}" for name in TASKS),
+        "models/parameters", "running/claims", "running/gpu_memory", "running/gpu_slots", "running/gpus",
+        "running/identity", "running/jobs", "running/publishing", "running/trainers", "sources/archives",
+        "sources/locations", "sources/table", "training/differences", "training/events", "training/stopwatch",
     }  # fmt: skip
     of_a_gpu = {"training/fused/kernels", "training/fused/tables"}  # imported where there is Triton
     code = """

@@ -270,6 +270,7 @@ def workflow(jobs=2, dry=False, local=True, asked=True):
         ((workflow(jobs=1), config(runs=1), 4), True),  # a batch that trains four runs at a time
         ((workflow(jobs=1), config(), 1), False),
         ((workflow(), config(runs=1), 1), False),
+        ((workflow(), config(runs="auto"), 1), True),
         ((workflow(), config(mps=False), 1), False),
         ((workflow(), config(device="cpu"), 1), False),
         ((workflow(asked=False), config(), 1), False),
@@ -280,6 +281,7 @@ def workflow(jobs=2, dry=False, local=True, asked=True):
 def test_it_is_started_where_processes_share_a_gpu(monkeypatch, arguments, expected):
     given = []
     monkeypatch.setattr(mps, "start", lambda devices: given.append(devices) or {})
+    monkeypatch.setattr(gpus, "memory", lambda device: gpus.Memory(80_000, 80_000))
     assert mps.begin(*arguments) is None
     assert given == ([["fake0"]] if expected else [])
 
