@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 from bench.workload import merged_configs  # noqa: E402
 
 from seedbed.analysis import diagnostics, tables  # noqa: E402
+from seedbed.analysis.experiment import Experiment  # noqa: E402
 from seedbed.config.plan import Plan  # noqa: E402
 from seedbed.core import files  # noqa: E402
 from seedbed.report import sources, summary  # noqa: E402
@@ -58,7 +59,7 @@ def make_tables(name: str, folder: Path) -> Path:
         paths,
     )
     read = {**paths, "audit": KEPT / name / "data_audit.csv", "run_json": plan.run_files("run.json")}
-    found, others = sources.read(read, plan.reporting(), {})
+    found, others = sources.read(read, plan.reporting(), {}, Experiment)
     warned = summary.warnings(found, others)
     blocks = summary.findings(found, opening(found), first_tables(found), warned)
     files.write_text(experiment / "summary.md", to_markdown(blocks))

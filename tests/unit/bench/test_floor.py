@@ -15,6 +15,7 @@ from bench import floor, peaks
 
 from seedbed.models.parameters import expected_parameters
 from seedbed.training.fused import model as fused
+from seedbed.training.fused.operations import Operations
 from seedbed.training.fused.texts import Texts
 
 pytestmark = pytest.mark.slow  # of benchmarks/, not of the product
@@ -129,7 +130,7 @@ def test_a_model_without_padding_needs_what_is_counted():
         weight.requires_grad_()
     texts = Texts([[0, *range(4, 3 + length)] for length in LENGTHS], torch.device("cpu"))
     batch = texts.batch(np.arange(3)[None])
-    model = fused.Classifier(shape, weights, fused.Dropout())
+    model = fused.Classifier(shape, Operations(weights, shape.activation), fused.Dropout())
     found = counted(lambda: model.logits(batch).sum())
     # its attention from the first token pads texts to the longest: the same products on 9 keys each
     padded = sum(3 * 4 * (max(LENGTHS) - length) * 16 for length in LENGTHS)
