@@ -24,14 +24,17 @@ RUNS = [
     for framework in ("fairseq", "transformers")
     for init in ("pretrained", "random")
 ]
-# A driver that tells of two GPUs, in place of NVML.
+# A driver that tells of two GPUs, and of the memory of any, in place of NVML.
 DRIVER = """
+from types import SimpleNamespace
 class NVMLError(Exception): pass
 NVMLError_NotFound = NVMLError
 def nvmlInit(): pass
 def nvmlShutdown(): pass
 def nvmlDeviceGetCount(): return 2
 def nvmlDeviceGetHandleByIndex(index): return index
+def nvmlDeviceGetHandleByUUID(uuid): return uuid
+def nvmlDeviceGetMemoryInfo(handle): return SimpleNamespace(total=80 * 2**30, free=80 * 2**30)
 def nvmlDeviceGetUUID(handle): return f"GPU-{handle}{handle}{handle}"
 def nvmlDeviceGetName(handle): return "Test Card"
 def nvmlDeviceGetMigMode(handle): raise NVMLError("Not Supported")
@@ -107,6 +110,20 @@ def test_each_run_has_a_device_of_its_own_and_all_are_used(small, environment):
     for device, since, _ in slots:  # whoever held the device when this run took it
         assert sum(other == device and a <= since < b for other, a, b in slots) == 1
     assert any(a[1] < b[1] < a[2] for a in slots for b in slots)  # some did run side by side
+
+
+@pytest.mark.slow
+def test_runs_share_a_gpu_unless_the_config_says_otherwise(small, environment):
+    project, config = small
+    config["gpus"] = {"devices": ["fake0"]}
+    two = ("--resources", "gpu_slot=2")  # hosts of tests may have no memory for two by themselves
+    targets = [run for run in RUNS if "/transformers/" in run]
+    told = succeeded(profiled(project, *two, targets=targets, config=config, environment=environment)).stderr
+    assert "Runs share a GPU without NVIDIA's MPS" in told
+    logs = list((project.folder / "results/small/logs/finetune_transformers").glob("*/*/*/*/*.log"))
+    slots = {re.search(r"slot taken: (.*?)\n", path.read_text(encoding="utf-8"))[1] for path in logs}
+    assert len(slots) == 2
+    assert slots <= {f"fake0, {number} of 12" for number in (1, 2)}
 
 
 @pytest.mark.slow
