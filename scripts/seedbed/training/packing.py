@@ -246,19 +246,17 @@ def attention(
     Returns:
         Tensor of the shape of `query`.
     """
-    counts = list(zip(lengths if asked is None else asked, lengths, strict=True))
-    found, begin_asked, begin = [], 0, 0
-    for (ask, length), same in itertools.groupby(counts):
-        texts = len(list(same))
-        end_asked, end = begin_asked + texts * ask, begin + texts * length
-        parts = (
-            _by_text(query[:, :, begin_asked:end_asked], texts),
-            _by_text(key[:, :, begin:end], texts),
-            _by_text(value[:, :, begin:end], texts),
-        )
+    counts = zip(lengths if asked is None else asked, lengths, strict=True)
+    groups = [(ask, length, len(list(same))) for (ask, length), same in itertools.groupby(counts)]
+    asked_tokens = [texts * ask for ask, _, texts in groups]
+    tokens = [texts * length for _, length, texts in groups]
+    # slices would have a gradient of all tokens each, which took 4% of an update of the demo
+    shares = zip(query.split(asked_tokens, 2), key.split(tokens, 2), value.split(tokens, 2), strict=True)
+    found = []
+    for (_, _, texts), share in zip(groups, shares, strict=True):
+        parts = (_by_text(part, texts) for part in share)
         out = F.scaled_dot_product_attention(*parts, dropout_p=dropout, scale=scale)
         found.append(out.transpose(1, 2).flatten(0, 1))
-        begin_asked, begin = end_asked, end
     return torch.cat(found).transpose(0, 1)[None]
 
 
