@@ -164,7 +164,8 @@ def time_section(experiment: Experiment, sources: Sources, level: int = 2) -> li
         ]
 
     firsts = [runs[0] for runs in groups.values()]
-    caption = WORDS.say("time_caption", any(run.trained_together > 1 for run in experiment.runs))
+    fused = any(run.trained_together > 1 for run in experiment.runs)
+    caption = WORDS.say("time_caption", fused, *_sharing(sources.documents))
     right = range(len(named), len(columns))
     table = with_places(firsts, "time", columns, line, right=right, named=len(named), caption=caption)
     return [
@@ -172,6 +173,14 @@ def time_section(experiment: Experiment, sources: Sources, level: int = 2) -> li
         *capped(table, "rows", "runs.csv"),
         *figures(experiment, sources, "time"),
     ]
+
+
+def _sharing(documents: Sequence[Row]) -> tuple[int, bool]:
+    """The highest number of jobs that may have been on a GPU at a time, and whether all shared it by MPS."""
+    shared = [each["hardware"] for each in documents if each["hardware"].get("runs_per_gpu", 1) > 1]
+    if not shared:
+        return 1, False
+    return max(hardware["runs_per_gpu"] for hardware in shared), all(hardware["mps"] for hardware in shared)
 
 
 def _together_per_second(run: RunRow) -> float | None:

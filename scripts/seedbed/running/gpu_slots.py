@@ -38,7 +38,7 @@ from seedbed.running.gpus import VISIBLE, devices, search
 
 __all__ = [
     "FOLDER", "RESOURCE", "check", "descriptors", "devices", "folder", "held", "hold", "most_runs",
-    "number_of_jobs", "register",
+    "number_of_jobs", "register", "sharing",
 ]  # fmt: skip
 
 RESOURCE = "gpu_slot"  # of the rules that train, set by profiles/local-gpu
@@ -47,6 +47,8 @@ RESOURCE = "gpu_slot"  # of the rules that train, set by profiles/local-gpu
 FOLDER = "/tmp/seedbed-gpu-slots"
 FOLDER_VARIABLE = "SEEDBED_SLOTS"
 HELD = "SEEDBED_GPU"  # the device whose slot this process, or its parent, holds
+LIMIT = "SEEDBED_RUNS_PER_GPU"  # the number of jobs that may be on it
+MPS_PIPE = "CUDA_MPS_PIPE_DIRECTORY"  # tells CUDA to use MPS
 MPS = "SEEDBED_MPS"  # the folder of the MPS that this workflow uses (`mps`)
 MPS_USERS = "users"  # the lock there that keeps it
 AUTO = "auto"  # as many runs as fit (`runs_per_gpu`)
@@ -100,7 +102,7 @@ def hold(
     taken = [slot.lock, *_share_of_mps()]
     _held.extend(taken)
     try:
-        with _environment({VISIBLE: slot.device, HELD: slot.device}):
+        with _environment({VISIBLE: slot.device, HELD: slot.device, LIMIT: str(slot.limit)}):
             yield slot.device
     finally:
         log.info("GPU slot released: %s", slot)
@@ -123,6 +125,13 @@ def _limits(config: Mapping[str, Any], need: Callable[[], float | None], at_once
 def held() -> str | None:
     """The device whose slot this process, or its parent, holds."""
     return os.environ.get(HELD) or None
+
+
+def sharing() -> dict[str, Any]:
+    """How many jobs may be on the GPU whose slot is held, and whether by MPS; empty without a slot."""
+    if not held():
+        return {}
+    return {"runs_per_gpu": int(os.environ.get(LIMIT, 1)), "mps": bool(os.environ.get(MPS_PIPE))}
 
 
 def descriptors() -> list[int]:

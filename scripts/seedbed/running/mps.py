@@ -36,7 +36,7 @@ from seedbed.core.printable import one_line
 from seedbed.running import gpu_slots, gpus
 
 CONTROL = "nvidia-cuda-mps-control"
-PIPE, LOG = "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"
+PIPE, LOG = gpu_slots.MPS_PIPE, "CUDA_MPS_LOG_DIRECTORY"
 DEFAULT_PIPE = Path("/tmp/nvidia-mps")
 LIBRARY = Path(__file__).parents[2]
 MOST_CLIENTS = 48  # of a GPU, since Volta; drivers of CUDA 13 allow 60
@@ -106,13 +106,15 @@ def start(devices: Sequence[str]) -> dict[str, str]:
         devices: GPUs, in the form of CUDA_VISIBLE_DEVICES.
 
     Returns:
-        Variables for its clients; none if the user runs MPS.
+        Variables for its clients; none if the user has set them.
 
     Raises:
         Unavailable: it does not start, or a process cannot use it.
     """
-    if os.environ.get(PIPE) or _answers(DEFAULT_PIPE):
+    if os.environ.get(PIPE):
         return {}
+    if _answers(DEFAULT_PIPE):
+        return {PIPE: str(DEFAULT_PIPE)}
     if shutil.which(CONTROL) is None:
         raise Unavailable(f"{CONTROL} is not installed here")
     if any(device.startswith("MIG-") for device in devices):

@@ -354,6 +354,18 @@ def test_fused_seeds_are_told_and_what_they_took_together_counts_once():
     assert provenance.fused_texts([document()]) == []
 
 
+def test_the_report_says_that_runs_shared_a_gpu(tmp_path):
+    made = make_experiment(tmp_path, sizes=SIZES, seeds=[0, 1])
+    first, second, *_ = made.folders
+    for folder, most in ((first, 3), (second, 12)):
+        edit_json(
+            folder / "run.json",
+            lambda found, most=most: found["hardware"].update(runs_per_gpu=most, mps=True),
+        )
+    calls = asked(lambda: write_report(made))
+    assert set(calls["provenance.time_caption"]) == {(False, 12, True)}
+
+
 def test_the_report_says_that_seeds_were_trained_as_one_model(tmp_path, page):
     made = make_experiment(tmp_path, sizes=SIZES, seeds=[0, 1])
     group = [[init, seed, seed] for seed in (0, 1) for init in ("pretrained", "random")]
@@ -361,7 +373,7 @@ def test_the_report_says_that_seeds_were_trained_as_one_model(tmp_path, page):
         edit_json(folder / "run.json", lambda found: found.update(fused_with=group))
     calls = asked(lambda: write_report(made))
     assert all(set(sizes) == {4} for (sizes,) in calls["provenance.fused"])
-    assert set(calls["provenance.time_caption"]) == {(True,)}
+    assert set(calls["provenance.time_caption"]) == {(True, 1, False)}
     fused = (made.experiment / "report.html").read_text(encoding="utf-8")
     # in the glossary
     assert "their weights are stacked" in fused

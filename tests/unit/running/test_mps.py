@@ -184,7 +184,7 @@ def test_an_mps_of_the_users_own_is_used_and_left_alone(place, run, monkeypatch)
     mps.DEFAULT_PIPE.mkdir()
     subprocess.run([mps.CONTROL, "-d"], env=os.environ | own, check=True)
     try:
-        assert mps.start(["fake0"]) == {}
+        assert mps.start(["fake0"]) == {mps.PIPE: str(mps.DEFAULT_PIPE)}
         monkeypatch.setenv(mps.PIPE, "/anywhere")
         assert mps.start(["fake0"]) == {}
         assert not place.exists()

@@ -69,9 +69,13 @@ def test_a_run_with_a_gpu_slot_does_not_train_on_the_cpu_in_silence(pytorch, mon
 
 def test_the_record_names_the_device_that_was_given(pytorch, monkeypatch):
     pytorch()
-    assert hardware.describe_hardware()["gpu_id"] is None
-    monkeypatch.setenv(gpu_slots.HELD, "GPU-1111")
-    assert hardware.describe_hardware()["gpu_id"] == "GPU-1111"
+    alone = hardware.describe_hardware()
+    assert alone["gpu_id"] is None
+    assert not {"runs_per_gpu", "mps"} & alone.keys()
+    for name, value in ((gpu_slots.HELD, "GPU-1111"), (gpu_slots.LIMIT, "3"), (gpu_slots.MPS_PIPE, "/pipe")):
+        monkeypatch.setenv(name, value)
+    shared = hardware.describe_hardware()
+    assert [shared[key] for key in ("gpu_id", "runs_per_gpu", "mps")] == ["GPU-1111", 3, True]
 
 
 def test_the_record_names_the_device_in_use_where_none_was_given(pytorch, monkeypatch):
