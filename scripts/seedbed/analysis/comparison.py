@@ -48,6 +48,8 @@ from seedbed.core.statistics_settings import complete_settings
 from seedbed.core.words import metric_name
 
 PLACE = ("dataset", "model", "framework", "init")
+# facts of a run's hardware: which of several equal GPUs it had, and who else was there
+OF_CHANCE = ("gpu_id", "processes_on_gpu", "mps")
 NAMED = PLACE[:2]  # what experiments may have under different names
 # Candidates whose resampled means are kept for further differences; beyond it they are made anew.
 MAX_KEPT = 128
@@ -667,8 +669,7 @@ def _machine(groups: Sequence[Group]) -> dict[str, str]:
     found: dict[str, dict[str, None]] = {}
     for document in (document for group in groups for document in group.documents):
         told = {"commit": document["git_commit"], "device": document["device"]}
-        # which of several equal cards a run had is chance
-        hardware = {key: value for key, value in document["hardware"].items() if key != "gpu_id"}
+        hardware = {key: value for key, value in document["hardware"].items() if key not in OF_CHANCE}
         told |= _flat({"hardware": hardware}) | document["versions"]
         for key, value in told.items():
             found.setdefault(key, {})[_shown(value)] = None

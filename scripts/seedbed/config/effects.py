@@ -119,7 +119,7 @@ def _others(value: Any, choices: Sequence[Any]) -> Iterator[Any]:
         yield from choices
     kinds = (int, float) if type(value) in (int, float) else type(value)
     yield from (each for each in VALUES if not choices and (value is None or isinstance(each, kinds)))
-    yield from (each for each in VALUES if isinstance(each, (list, bool, int)))
+    yield from (each for each in VALUES if isinstance(each, (list, int)))
 
 
 def used(plan: Plan) -> dict[str, set[str]]:

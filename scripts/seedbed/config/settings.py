@@ -1066,8 +1066,8 @@ class Gpus(Block):
     )
     runs_per_gpu: either(str, Literal["auto"], Count) = key(
         "auto",
-        "Maximum number of runs on one GPU at a time. auto: as many as fit by a bound of their memory, 12 at "
-        "most; one if the driver tells no memory, for generation, and for models without a longest text.",
+        "Maximum number of runs, or of batches, on one GPU at a time. auto: as many as fit by a bound of "
+        "their memory, 12 at most; for generation, and where the driver tells no memory, one.",
         unit="runs",
     )
     mps: Annotated[either(bool, bool, Literal["auto"]), BeforeValidator(read_switch)] = key(

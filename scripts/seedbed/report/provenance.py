@@ -176,11 +176,11 @@ def time_section(experiment: Experiment, sources: Sources, level: int = 2) -> li
 
 
 def _sharing(documents: Sequence[Row]) -> tuple[int, bool]:
-    """The highest number of jobs that may have been on a GPU at a time, and whether all shared it by MPS."""
-    shared = [each["hardware"] for each in documents if each["hardware"].get("runs_per_gpu", 1) > 1]
+    """The highest number of processes that were on a GPU at a time, and whether all shared it by MPS."""
+    shared = [each["hardware"] for each in documents if each["hardware"].get("processes_on_gpu", 1) > 1]
     if not shared:
         return 1, False
-    return max(hardware["runs_per_gpu"] for hardware in shared), all(hardware["mps"] for hardware in shared)
+    return max(each["processes_on_gpu"] for each in shared), all(each["mps"] for each in shared)
 
 
 def _together_per_second(run: RunRow) -> float | None:

@@ -6,7 +6,6 @@ of the batch as one batched model, and they fail together (`Trainer.together`).
 """
 
 import contextlib
-import functools
 import logging
 import os
 import signal
@@ -24,7 +23,7 @@ from seedbed.core import files, interruption, script
 from seedbed.core.errors import SeedbedError
 from seedbed.core.printable import Lines, one_line
 from seedbed.core.run_folder import log_in_batch
-from seedbed.running import gpu_memory, gpu_slots, publishing, runner
+from seedbed.running import gpu_slots, publishing, runner
 from seedbed.running.jobs import Job, jobs_of_batch
 
 PATHS = ("tokens", "labels", "weights", "model", "target", "work", "binarized", "subset")
@@ -82,9 +81,7 @@ def train(
     errors: dict[str, str] = {}
     with contextlib.ExitStack() as stack:
         if slot:
-            stack.enter_context(
-                gpu_slots.hold(config, jobs[0].name, functools.partial(gpu_memory.of_process, jobs), count)
-            )
+            stack.enter_context(gpu_slots.hold(config, jobs[0].name, jobs, count))
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         request = {"trainer": trainer, "slot": slot, "logs": str(logs)}
         request["config"] = {"gpus": dict(config.get("gpus", {}))}

@@ -1,12 +1,12 @@
 """Assign a GPU to each run: Snakemake counts local GPU jobs, but assigns no devices.
 
 A slot is the right to run on a device: a lock (`core.locks`) on a file DEVICE.KofN in a folder that all users
-of the host share. N is the number of runs that its holder allows on the device (`gpus.runs_per_gpu`; with
-`auto` as many as fit, see `gpu_memory`), K counts from 0. Another lock, `guard`, protects the search for a
-free slot.
+of the host share. N is the number of jobs that its holder allows on the device, K counts from 0. Another
+lock, `guard`, protects the search for a free slot. With `gpus.runs_per_gpu: auto` N is what fits
+(`gpu_memory`), and the file is DEVICE.KofNinG, where G is the GiB that the first job found free.
 
-Workflows that allow different numbers of runs may share a device. The strictest number counts: a run joins a
-device only if the resulting number of runs is allowed by it and by each run already there. So a run that
+Workflows that allow different numbers of jobs may share a device. The strictest number counts: a job joins a
+device only if the resulting number of jobs is allowed by it and by each job already there. So a job that
 wants a device alone gets it alone, but may wait long while others keep the device busy.
 
 A forked child, which shares the holder's device memory, keeps the slot taken until it has ended, too. A
@@ -25,7 +25,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seedbed.core import interruption, locks, waiting
 from seedbed.core.errors import SeedbedError
@@ -34,10 +34,14 @@ from seedbed.core.locks import Lock
 from seedbed.core.memory import free_bytes
 from seedbed.core.printable import Lines, one_line
 from seedbed.running import gpu_memory
+from seedbed.running.gpu_memory import MPS_PIPE, Place
 from seedbed.running.gpus import VISIBLE, devices, search
 
+if TYPE_CHECKING:
+    from seedbed.running.jobs import Job
+
 __all__ = [
-    "FOLDER", "RESOURCE", "check", "descriptors", "devices", "folder", "held", "hold", "most_runs",
+    "FOLDER", "RESOURCE", "check", "descriptors", "devices", "folder", "held", "hold", "number_at_once",
     "number_of_jobs", "register", "sharing",
 ]  # fmt: skip
 
@@ -47,16 +51,15 @@ RESOURCE = "gpu_slot"  # of the rules that train, set by profiles/local-gpu
 FOLDER = "/tmp/seedbed-gpu-slots"
 FOLDER_VARIABLE = "SEEDBED_SLOTS"
 HELD = "SEEDBED_GPU"  # the device whose slot this process, or its parent, holds
-LIMIT = "SEEDBED_RUNS_PER_GPU"  # the number of jobs that may be on it
-MPS_PIPE = "CUDA_MPS_PIPE_DIRECTORY"  # tells CUDA to use MPS
+PROCESSES = "SEEDBED_PROCESSES_ON_GPU"  # how many were on it when the slot was taken, with the holder's
 MPS = "SEEDBED_MPS"  # the folder of the MPS that this workflow uses (`mps`)
 MPS_USERS = "users"  # the lock there that keeps it
 AUTO = "auto"  # as many runs as fit (`runs_per_gpu`)
 POLL = 1.0  # seconds between two searches for a free slot, which cost a few system calls per slot
 log = logging.getLogger(__name__)
 
-# the number of runs that a device may have, from its name and the limits of the runs that are there
-Limits = Callable[[str, Sequence[int]], int]
+# what a job allows on a device, from its name and from what the jobs allow that are there
+Allowed = Callable[[str, Sequence[Place]], Place]
 
 _held: list[Lock] = []
 
@@ -66,21 +69,18 @@ _held: list[Lock] = []
 
 @contextlib.contextmanager
 def hold(
-    config: Mapping[str, Any],
-    run: str = "",
-    need: Callable[[], float | None] = lambda: None,
-    at_once: int = 1,
+    config: Mapping[str, Any], run: str = "", jobs: Sequence["Job"] = (), at_once: int = 1
 ) -> Iterator[str]:
     """Wait for a slot and hold it during the block, with only its device visible to this process.
 
-    Enter before CUDA is initialized, best before torch is imported. The device with the fewest runs is taken.
-    A process that a holder started uses the holder's slot.
+    Enter before CUDA is initialized, best before torch is imported. The device with the fewest jobs is taken.
+    A process that a holder started uses the holder's slot. If this process itself used CUDA, the slot is free
+    once it has ended, since its memory is, too.
 
     Args:
         config: the experiment's config, of which `gpus` is used.
         run: the run, for messages of waiting processes.
-        need: tells the MiB of a process, for `runs_per_gpu: auto`; None: unknown, so that a device has one
-            run.
+        jobs: the runs, for `runs_per_gpu: auto`.
         at_once: processes that use the slot.
 
     Yields:
@@ -98,28 +98,27 @@ def hold(
     if not found.devices:
         raise _no_gpu(found.looked_at)
     with waiting.counted():
-        slot = _wait(found.devices, _limits(config, need, at_once), run)
+        slot = _wait(found.devices, _allowed(config, jobs, at_once), run)
     taken = [slot.lock, *_share_of_mps()]
     _held.extend(taken)
     try:
-        with _environment({VISIBLE: slot.device, HELD: slot.device, LIMIT: str(slot.limit)}):
+        processes = str(slot.others + at_once)
+        with _environment({VISIBLE: slot.device, HELD: slot.device, PROCESSES: processes}):
             yield slot.device
     finally:
         log.info("GPU slot released: %s", slot)
-        for lock in taken:
-            _held.remove(lock)
-            lock.release()
+        if not _cuda_is_used():
+            for lock in taken:
+                _held.remove(lock)
+                lock.release()
 
 
-def _limits(config: Mapping[str, Any], need: Callable[[], float | None], at_once: int) -> Limits:
+def _allowed(config: Mapping[str, Any], jobs: Sequence["Job"], at_once: int) -> Allowed:
     given = config.get("gpus", {}).get("runs_per_gpu", 1)
     if given != AUTO:
-        return lambda device, others: given
-    bound = need()
-    # what others than Seedbed use is known while no run is there; later runs keep to the limit of these
-    return lambda device, others: min(
-        gpu_memory.fitting(device, bound, is_empty=not others, at_once=at_once), *others, gpu_memory.MOST
-    )
+        return lambda device, there: Place(given)
+    need = gpu_memory.of_job(jobs, at_once)
+    return lambda device, there: gpu_memory.place(device, need, there, at_once)
 
 
 def held() -> str | None:
@@ -128,10 +127,14 @@ def held() -> str | None:
 
 
 def sharing() -> dict[str, Any]:
-    """How many jobs may be on the GPU whose slot is held, and whether by MPS; empty without a slot."""
+    """How many processes were on the GPU when its slot was taken, and whether MPS serves them; for run.json.
+
+    The highest number of an experiment's runs is that of processes that were there at a time. Empty without a
+    slot.
+    """
     if not held():
         return {}
-    return {"runs_per_gpu": int(os.environ.get(LIMIT, 1)), "mps": bool(os.environ.get(MPS_PIPE))}
+    return {"processes_on_gpu": int(os.environ.get(PROCESSES, 1)), "mps": bool(os.environ.get(MPS_PIPE))}
 
 
 def descriptors() -> list[int]:
@@ -150,9 +153,13 @@ def _share_of_mps() -> list[Lock]:
     return []
 
 
-def _refuse_late() -> None:
+def _cuda_is_used() -> bool:
     torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_initialized():
+    return torch is not None and torch.cuda.is_initialized()
+
+
+def _refuse_late() -> None:
+    if _cuda_is_used():
         raise RuntimeError("CUDA is initialized: it is too late to choose this process's GPU")
 
 
@@ -173,7 +180,9 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 # --- in the workflow ----------------------------------------------------------------------------------------
 
 
-def register(workflow: Any, config: Mapping[str, Any], memory: int) -> None:
+def register(
+    workflow: Any, config: Mapping[str, Any], memory: int, need: float | None = None, at_once: int = 1
+) -> None:
     """Limit Snakemake's local jobs to the number of slots; call it while the Snakefile is read.
 
     This applies to the main process if rules request slots, the user has given no number
@@ -183,8 +192,10 @@ def register(workflow: Any, config: Mapping[str, Any], memory: int) -> None:
     Args:
         workflow: Snakemake's.
         config: the experiment's config, of which `gpus` is used.
-        memory: MiB of this host that a job takes. `runs_per_gpu: auto` counts no more jobs than fit, besides
-            one for each GPU.
+        memory: MiB of this host that a job takes; `runs_per_gpu: auto` counts no more jobs than are free, but
+            at least one for each GPU.
+        need: MiB of a GPU that a job takes, for `auto`; None if it needs one alone.
+        at_once: processes of a job.
 
     Raises:
         SeedbedError: a named device does not exist.
@@ -192,16 +203,13 @@ def register(workflow: Any, config: Mapping[str, Any], memory: int) -> None:
     if not (workflow.is_main_process and _asked(workflow)) or RESOURCE in workflow.global_resources:
         return
     if workflow.resource_settings.nodes is None and (found := devices(config)):
-        slots = sum(most_runs(config, device) for device in found)
-        if config["gpus"]["runs_per_gpu"] == AUTO:
-            slots = min(slots, max(len(found), free_bytes() // (memory * 2**20)))
+        given = config["gpus"]["runs_per_gpu"]
+        if given == AUTO:
+            fitting = sum(gpu_memory.most(device, need, at_once) for device in found)
+            slots = min(fitting, max(len(found), free_bytes() // (memory * gpu_memory.MIB)))
+        else:
+            slots = len(found) * given
         workflow.register_resource(RESOURCE, slots)
-
-
-def most_runs(config: Mapping[str, Any], device: str, at_once: int = 1) -> int:
-    """The highest number of jobs on a device; with `runs_per_gpu: auto`, of runs that take no memory."""
-    given = config["gpus"]["runs_per_gpu"]
-    return gpu_memory.fitting(device, need=1, is_empty=False, at_once=at_once) if given == AUTO else given
 
 
 def check(workflow: Any, config: Mapping[str, Any]) -> None:
@@ -220,6 +228,12 @@ def number_of_jobs(workflow: Any) -> int:
     if not (here and _asked(workflow)):
         return 0
     return sum(bool(job.resources.get(RESOURCE, 0)) for job in workflow.dag.needrun_jobs())
+
+
+def number_at_once(workflow: Any) -> int:
+    """The number of these jobs that may work at a time, by the slots; call it in `onstart`."""
+    jobs, given = number_of_jobs(workflow), workflow.global_resources
+    return min(jobs, given[RESOURCE].value) if RESOURCE in given else jobs
 
 
 def _asked(workflow: Any) -> bool:
@@ -249,18 +263,19 @@ class _Slot:
     device: str
     number: int
     limit: int
+    others: int  # jobs that were there already
     lock: Lock
 
     def __str__(self) -> str:
         return f"{self.device}, {self.number + 1} of {self.limit}"
 
 
-def _wait(wanted: Sequence[str], limits: Limits, run: str) -> _Slot:
+def _wait(wanted: Sequence[str], allowed: Allowed, run: str) -> _Slot:
     place, since, is_told = folder(), time.monotonic(), False
     while True:
         interruption.leave_if_requested()
         try:
-            slot, runs = _try(place, wanted, limits, run)
+            slot, runs = _try(place, wanted, allowed, run)
         except OSError as error:
             raise _unusable(Path(error.filename or place), error) from error
         if slot is not None:
@@ -276,8 +291,8 @@ def _wait(wanted: Sequence[str], limits: Limits, run: str) -> _Slot:
 
 
 def _try(
-    place: Path, wanted: Sequence[str], limits: Limits, run: str
-) -> tuple[_Slot | None, dict[str, dict[Path, int]]]:
+    place: Path, wanted: Sequence[str], allowed: Allowed, run: str
+) -> tuple[_Slot | None, dict[str, dict[Path, Place]]]:
     """Take a slot on the device with the fewest runs, the first of equals.
 
     Returns: The slot, or None if none is free; and the held slots of each device (see `_runs_on`), empty if
@@ -291,31 +306,35 @@ def _try(
         return None, {}
     try:
         runs = {device: _runs_on(place, device) for device in wanted}
-        allowed = {device: limits(device, list(runs[device].values())) for device in wanted}
-        free = [
-            device for device in wanted if len(runs[device]) < min([allowed[device], *runs[device].values()])
-        ]
+        free = {}
+        for device, there in runs.items():
+            # `auto` asks the driver, which takes longer than all else: not for a device that is full
+            if all(len(there) < each.limit for each in there.values()):
+                own = allowed(device, list(there.values()))
+                if len(there) < own.limit:
+                    free[device] = own
         if not free:
             return None, runs
         device = min(free, key=lambda device: len(runs[device]))
-        limit = allowed[device]
-        for number in range(limit):
-            path = place / f"{_file_name(device)}.{number}of{limit}"
+        own = free[device]
+        room = "" if own.room is None else f"in{own.room}"
+        for number in range(own.limit):
+            path = place / f"{_file_name(device)}.{number}of{own.limit}{room}"
             lock = locks.take(path, run or "a run", shared_with_forks=True)
             if lock is not None:
-                return _Slot(device, number, limit, lock), runs
+                return _Slot(device, number, own.limit, len(runs[device]), lock), runs
         return None, {}  # another process takes slots without the guard: search again
     finally:
         guard.release()
 
 
-def _runs_on(place: Path, device: str) -> dict[Path, int]:
-    """The held slots of a device, with the number of runs that each holder allows; call under the guard."""
+def _runs_on(place: Path, device: str) -> dict[Path, Place]:
+    """The held slots of a device, with what their holders allow; call under the guard."""
     found = {}
     for path in sorted(place.glob(f"{_file_name(device)}.*of*")):
-        number, _, limit = path.name.rpartition(".")[2].partition("of")
-        if number.isdecimal() and limit.isdecimal() and locks.holder(path) is not None:
-            found[path] = int(limit)
+        numbers = re.fullmatch(r"\d+of(\d+)(?:in(\d+))?", path.name.rpartition(".")[2])
+        if numbers and locks.holder(path) is not None:
+            found[path] = Place(int(numbers[1]), numbers[2] and int(numbers[2]))
     return found
 
 

@@ -39,10 +39,17 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Memory:
-    """Memory of a GPU, in MiB."""
+    """Memory of a GPU, in MiB.
+
+    Attributes:
+        total: all of it.
+        free: what no process has.
+        exclusive: whether only one process may use the GPU at a time (its compute mode).
+    """
 
     total: float
     free: float
+    exclusive: bool = False
 
 
 @dataclass(frozen=True)
@@ -189,10 +196,18 @@ def memory(device: str) -> Memory | None:
     """
     try:
         with _driver() as pynvml:
-            found = pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByUUID(device))
+            handle = pynvml.nvmlDeviceGetHandleByUUID(device)
+            found, exclusive = pynvml.nvmlDeviceGetMemoryInfo(handle), _is_exclusive(pynvml, handle)
     except NoDriver:
         return None
-    return Memory(found.total / 2**20, found.free / 2**20)
+    return Memory(found.total / 2**20, found.free / 2**20, exclusive)
+
+
+def _is_exclusive(pynvml: Any, handle: Any) -> bool:
+    try:
+        return pynvml.nvmlDeviceGetComputeMode(handle) == pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS
+    except pynvml.NVMLError:  # an instance of a divided GPU
+        return False
 
 
 class NoDriver(Exception):

@@ -18,6 +18,7 @@ default folder.
 
 import contextlib
 import ctypes
+import math
 import os
 import shutil
 import signal
@@ -33,10 +34,10 @@ from seedbed.core import locks
 from seedbed.core.errors import SeedbedError
 from seedbed.core.locks import Lock
 from seedbed.core.printable import one_line
-from seedbed.running import gpu_slots, gpus
+from seedbed.running import gpu_memory, gpu_slots, gpus
 
 CONTROL = "nvidia-cuda-mps-control"
-PIPE, LOG = gpu_slots.MPS_PIPE, "CUDA_MPS_LOG_DIRECTORY"
+PIPE, LOG = gpu_memory.MPS_PIPE, "CUDA_MPS_LOG_DIRECTORY"
 DEFAULT_PIPE = Path("/tmp/nvidia-mps")
 LIBRARY = Path(__file__).parents[2]
 MOST_CLIENTS = 48  # of a GPU, since Volta; drivers of CUDA 13 allow 60
@@ -72,11 +73,11 @@ def begin(workflow: Any, config: Mapping[str, Any], at_once: int) -> str | None:
         SeedbedError: with `gpus.mps: true`, MPS cannot be used; or a named device does not exist.
     """
     wanted = config["gpus"]["mps"]
-    processes = gpu_slots.number_of_jobs(workflow) * at_once
-    if wanted is False or config["device"] == "cpu" or processes < 2:
+    jobs = gpu_slots.number_at_once(workflow)
+    if wanted is False or config["device"] == "cpu" or jobs * at_once < 2:
         return None
     devices = gpus.devices(config)
-    sharing = max(gpu_slots.most_runs(config, device, at_once) for device in devices) * at_once
+    sharing = math.ceil(jobs / len(devices)) * at_once  # jobs are spread before they are stacked
     if sharing < 2:
         return None
     try:

@@ -5,7 +5,6 @@ Heavy packages are imported only by a process that trains.
 
 import contextlib
 import errno
-import functools
 import importlib
 import logging
 import sys
@@ -19,7 +18,7 @@ from seedbed.core.methods import METHODS
 from seedbed.core.printable import Lines
 from seedbed.core.run_folder import RunFolder
 from seedbed.core.tasks import ENCODER, TASKS
-from seedbed.running import claims, gpu_memory, gpu_slots, gpus, publishing
+from seedbed.running import claims, gpu_slots, gpus, publishing
 from seedbed.running.jobs import Job, jobs_from_rule
 
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
@@ -68,9 +67,7 @@ def run(
 
         def take_slot(run: str) -> None:
             if slot:
-                stack.enter_context(
-                    gpu_slots.hold(config, run, functools.partial(gpu_memory.of_process, jobs))
-                )  # the one that is held, if one is
+                stack.enter_context(gpu_slots.hold(config, run, jobs))  # or use the one that is held
 
         for job in jobs:
             with around(job):
@@ -98,9 +95,7 @@ def run_together(jobs: Sequence[Job], trainer: str, config: Mapping[str, Any], s
 
         def take_slot() -> None:
             if slot:
-                stack.enter_context(
-                    gpu_slots.hold(config, jobs[0].name, functools.partial(gpu_memory.of_process, jobs))
-                )  # the one that is held, if one is
+                stack.enter_context(gpu_slots.hold(config, jobs[0].name, jobs))  # or use the one that is held
 
         def settle() -> None:
             if not all(map(publishing.has_result, jobs)):

@@ -95,7 +95,7 @@ def describe_hardware() -> dict[str, Any]:
     """Facts about the host for run.json, without names of people or places.
 
     `gpus` are the products visible to this process; `gpu_id` is the UUID of its GPU, or None. With a slot of
-    a GPU, `runs_per_gpu` is the number of jobs that may have been on it at a time, and `mps` whether by MPS.
+    a GPU, `gpu_slots.sharing` is there, too.
     """
     names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return {
@@ -107,7 +107,7 @@ def describe_hardware() -> dict[str, Any]:
         "gpus": names,
         "gpu_id": gpu_slots.held() or _uuid_in_use(),
         "cuda": torch.version.cuda,
-        **gpu_slots.sharing(),
+        **(gpu_slots.sharing() if names else {}),
     }
 
 

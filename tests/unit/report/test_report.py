@@ -360,7 +360,7 @@ def test_the_report_says_that_runs_shared_a_gpu(tmp_path):
     for folder, most in ((first, 3), (second, 12)):
         edit_json(
             folder / "run.json",
-            lambda found, most=most: found["hardware"].update(runs_per_gpu=most, mps=True),
+            lambda found, most=most: found["hardware"].update(processes_on_gpu=most, mps=True),
         )
     calls = asked(lambda: write_report(made))
     assert set(calls["provenance.time_caption"]) == {(False, 12, True)}

@@ -26,10 +26,12 @@ DEADLINE = 120  # seconds; machines are shared
 # Holds a slot until it is told a line; says what it has and what its log says.
 HOLDER = """
 import json, logging, os, subprocess, sys
-from seedbed.running import gpu_slots, gpus; from seedbed.core import interruption
+from seedbed.running import gpu_memory, gpu_slots, gpus; from seedbed.core import interruption
 gpu_slots.POLL = 0.05
-if "MEMORY" in os.environ:  # MiB of each GPU: all, and free
-    gpus.memory = lambda device: gpus.Memory(*json.loads(os.environ["MEMORY"]))
+if "MEMORY" in os.environ:  # MiB of each GPU, all and free, and of this job
+    *told, need = json.loads(os.environ["MEMORY"])
+    gpus.memory = lambda device: gpus.Memory(*told)
+    gpu_memory.of_job = lambda jobs, at_once: need
 logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="log %(message)s")
 interruption.watch()
 devices, limit, run, extra = json.loads(sys.argv[1])
@@ -38,7 +40,7 @@ if "USER_ID" in os.environ:
     os.setgid(int(os.environ["USER_ID"]))
     os.setuid(int(os.environ["USER_ID"]))
 config = {"gpus": {"devices": devices, "runs_per_gpu": limit}}
-with gpu_slots.hold(config, run, need=lambda: 1000) as device:
+with gpu_slots.hold(config, run) as device:
     if extra:
         exec(extra)
     print("holds", device, os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
@@ -142,9 +144,9 @@ def let_go(process) -> None:
     assert process.wait(DEADLINE) == 0
 
 
-def memory(free: int, total: int = 40_000) -> dict[str, str]:
-    """The environment of a process that finds this memory on each GPU and needs 1,000 MiB."""
-    return {**os.environ, "MEMORY": json.dumps([total, free])}
+def memory(free: int, total: int = 40_960, need: int = 1000) -> dict[str, str]:
+    """The environment of a job that finds this memory on each GPU, in MiB."""
+    return {**os.environ, "MEMORY": json.dumps([total, free, need])}
 
 
 # --- who gets what ----------------------------------------------------------------------------------------
@@ -178,32 +180,45 @@ def test_runs_are_spread_before_they_are_stacked(start):
     assert [holds(start(devices, limit=2)) for _ in range(6)] == devices * 2
 
 
-def test_with_auto_as_many_runs_share_a_gpu_as_fit(start):
-    runs = [start(limit="auto", env=memory(3_500, total=3_500)) for _ in range(3)]
-    assert [holds(run) for run in runs] == ["fake0"] * 3
-    fourth = start(limit="auto", env=memory(3_500, total=3_500))
+def test_with_auto_as_many_jobs_share_a_gpu_as_fit(start):
+    jobs = [start(limit="auto", env=memory(free=3_500)) for _ in range(3)]
+    assert [holds(job) for job in jobs] == ["fake0"] * 3
+    fourth = start(limit="auto", env=memory(free=3_500))
     waits(fourth)
-    let_go(runs[0])
+    let_go(jobs[0])
     assert holds(fourth) == "fake0"
 
 
-def test_what_others_used_before_the_first_run_is_left_to_them(start):
-    first = start(limit="auto", env=memory(free=2_900))
+def test_what_others_used_before_the_first_job_is_left_to_them(start):
+    first = start(limit="auto", env=memory(free=9_300))
     assert holds(first) == "fake0"
-    second = start(limit="auto", env=memory(free=900))  # the first has taken its own
-    assert holds(second) == "fake0"
-    third = start(limit="auto", env=memory(free=900))
-    waits(third)
+    large = start(limit="auto", env=memory(free=8_300, need=7_000))  # of 9 GiB, two would need 14
+    waits(large)
     let_go(first)
+    assert holds(large) == "fake0"
+    second = start(limit="auto", env=memory(free=2_300))
+    waits(second)  # the large one allows one of its size alone
+
+
+def test_a_large_job_leaves_no_limit_behind(start):
+    jobs = [start(limit="auto", env=memory(free=9_300, need=need)) for need in (1_000, 4_000)]
+    assert [holds(job) for job in jobs] == ["fake0"] * 2
+    third = start(limit="auto", env=memory(free=9_300))
+    waits(third)  # the second allows two
+    let_go(jobs[1])
     assert holds(third) == "fake0"
-    fourth = start(limit="auto", env=memory(free=900))
-    waits(fourth)  # the limit of those who are there still holds
+    assert [holds(start(limit="auto", env=memory(free=9_300))) for _ in range(4)] == ["fake0"] * 4
 
 
-def test_with_auto_a_run_shares_no_gpu_with_one_that_wants_it_alone(start):
-    assert holds(start(limit=1)) == "fake0"
-    other = start(limit="auto", env=memory(free=40_000))
-    waits(other)
+def test_a_job_waits_while_others_leave_no_room(start):
+    assert holds(start(limit="auto", env=memory(free=9_300))) == "fake0"
+    waits(start(limit="auto", env=memory(free=900)))  # somebody else has come
+
+
+def test_a_job_joins_those_of_a_given_number_if_it_fits_beside_them(start):
+    assert holds(start(limit=3)) == "fake0"
+    assert holds(start(limit="auto", env=memory(free=1_500))) == "fake0"
+    waits(start(limit="auto", env=memory(free=500)))
 
 
 def test_a_slot_is_free_after_kill_9(start):
@@ -409,6 +424,18 @@ def test_the_environment_is_as_before_afterwards(slots, monkeypatch):
     assert gpu_slots.descriptors() == []
 
 
+def test_a_process_that_used_cuda_keeps_its_slot_until_it_ends(slots, monkeypatch):
+    cuda = SimpleNamespace(is_initialized=lambda: False)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    with hold(["fake0"]):
+        (slot,) = gpu_slots._held
+        cuda.is_initialized = lambda: True
+    assert gpu_slots.held() is None
+    assert gpu_slots.descriptors() == [slot.descriptor]
+    gpu_slots._held.clear()
+    slot.release()
+
+
 def test_names_that_are_no_file_names_are_held_too(slots):
     with hold(["MIG-GPU-1111/5/0"]) as device:
         assert device == "MIG-GPU-1111/5/0"
@@ -484,13 +511,24 @@ def test_the_number_of_slots_is_told_where_it_holds(options, expected):
     assert workflow.global_resources == expected
 
 
-@pytest.mark.parametrize(("free", "expected"), [(100_000, gpu_memory.MOST + 1), (12_500, 4), (2_000, 2)])
-def test_with_auto_there_are_as_many_slots_as_may_be_taken(monkeypatch, free, expected):
+@pytest.mark.parametrize(
+    ("free", "need", "at_once", "expected"),
+    [
+        (100_000, 10, 1, gpu_memory.MOST + 1),
+        (100_000, 20_000, 1, 4 + 1),
+        (100_000, 10, 4, 3 + 1),
+        (100_000, None, 1, 2),
+        (12_500, 10, 1, 4),  # of the host's memory
+        (2_000, 10, 1, 2),
+    ],
+)
+def test_with_auto_there_are_as_many_slots_as_jobs_fit(monkeypatch, free, need, at_once, expected):
     monkeypatch.setattr(gpu_slots, "free_bytes", lambda: free * 2**20)
     memories = {"fake0": gpus.Memory(80_000, 80_000), "fake1": None}
     monkeypatch.setattr(gpus, "memory", memories.get)
     workflow = make_workflow()
-    gpu_slots.register(workflow, {"gpus": {"devices": list(memories), "runs_per_gpu": "auto"}}, 3000)
+    config = {"gpus": {"devices": list(memories), "runs_per_gpu": "auto"}}
+    gpu_slots.register(workflow, config, 3000, need, at_once)
     assert workflow.global_resources == {gpu_slots.RESOURCE: expected}
 
 

@@ -23,6 +23,7 @@ class Driver:
     """Stands in for pynvml: GPUs by UUID, with the UUIDs of their instances where they are divided."""
 
     NVMLError, NVMLError_NotFound = NVMLError, NVMLErrorNotFound
+    NVML_COMPUTEMODE_EXCLUSIVE_PROCESS = 3
 
     def __init__(self, uuids, parts=None, there=True):
         self.uuids, self.parts, self.there, self.open = uuids, parts or {}, there, 0
@@ -51,6 +52,11 @@ class Driver:
 
     def nvmlDeviceGetMemoryInfo(self, handle):
         return SimpleNamespace(total=80 * 2**30, free=60 * 2**30)
+
+    def nvmlDeviceGetComputeMode(self, handle):
+        if handle in self.parts:
+            raise NVMLError("Not Supported")
+        return 3 if handle == self.uuids[-1] else 0
 
     def nvmlDeviceGetName(self, handle):
         return "Test Card"
@@ -241,8 +247,10 @@ def test_without_a_driver_nothing_is_made_ready(monkeypatch, capfd):
 
 
 def test_the_memory_of_a_gpu_in_mib(driver):
-    made = driver()
+    made = driver(parts={WHOLE[0]: []})
+    assert gpus.memory(WHOLE[0]) == gpus.Memory(total=81_920, free=61_440)
     assert gpus.memory(WHOLE[1]) == gpus.Memory(total=81_920, free=61_440)
+    assert gpus.memory(WHOLE[2]).exclusive
     assert gpus.memory("fake0") is None
     assert made.open == 0
 

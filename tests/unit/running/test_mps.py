@@ -253,12 +253,13 @@ def config(device="auto", runs=2, **keys):
     return {"device": device, "gpus": {"devices": ["fake0"], "runs_per_gpu": runs, "mps": "auto", **keys}}
 
 
-def workflow(jobs=2, dry=False, local=True, asked=True):
+def workflow(jobs=2, dry=False, local=True, asked=True, slots=None):
     """What of a workflow is looked at; test_local_gpu.py has Snakemake's own."""
     resources = {"finetune_fairseq": {gpu_slots.RESOURCE: 1}} if asked else {}
     return SimpleNamespace(
         is_main_process=True, local_exec=local, dryrun=dry, touch=False,
         resource_settings=SimpleNamespace(overwrite_resources=resources, default_resources=None),
+        global_resources={} if slots is None else {gpu_slots.RESOURCE: SimpleNamespace(value=slots)},
         dag=SimpleNamespace(needrun_jobs=lambda: [SimpleNamespace(resources={gpu_slots.RESOURCE: 1})] * jobs),
     )  # fmt: skip
 
@@ -269,8 +270,8 @@ def workflow(jobs=2, dry=False, local=True, asked=True):
         ((workflow(), config(), 1), True),
         ((workflow(jobs=1), config(runs=1), 4), True),  # a batch that trains four runs at a time
         ((workflow(jobs=1), config(), 1), False),
-        ((workflow(), config(runs=1), 1), False),
-        ((workflow(), config(runs="auto"), 1), True),
+        ((workflow(slots=1), config(), 1), False),
+        ((workflow(slots=1), config(), 2), True),
         ((workflow(), config(mps=False), 1), False),
         ((workflow(), config(device="cpu"), 1), False),
         ((workflow(asked=False), config(), 1), False),
@@ -281,11 +282,10 @@ def workflow(jobs=2, dry=False, local=True, asked=True):
 def test_it_is_started_where_processes_share_a_gpu(monkeypatch, arguments, expected):
     given = []
     monkeypatch.setattr(mps, "start", lambda devices: given.append(devices) or {})
-    monkeypatch.setattr(gpus, "memory", lambda device: gpus.Memory(80_000, 80_000))
     assert mps.begin(*arguments) is None
     assert given == ([["fake0"]] if expected else [])
 
 
 def test_more_processes_than_it_serves_go_without_it(monkeypatch):
     monkeypatch.setattr(mps, "start", None)
-    assert "49 processes may share a GPU, and MPS serves 48" in mps.begin(workflow(), config(runs=49), 1)
+    assert "49 processes may share a GPU, and MPS serves 48" in mps.begin(workflow(jobs=49), config(), 1)

@@ -7,7 +7,7 @@ import torch
 
 from seedbed.core import waiting
 from seedbed.core.errors import SeedbedError
-from seedbed.running import gpu_slots
+from seedbed.running import gpu_memory, gpu_slots
 from seedbed.training import hardware, stopwatch
 
 
@@ -71,11 +71,21 @@ def test_the_record_names_the_device_that_was_given(pytorch, monkeypatch):
     pytorch()
     alone = hardware.describe_hardware()
     assert alone["gpu_id"] is None
-    assert not {"runs_per_gpu", "mps"} & alone.keys()
-    for name, value in ((gpu_slots.HELD, "GPU-1111"), (gpu_slots.LIMIT, "3"), (gpu_slots.MPS_PIPE, "/pipe")):
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv(gpu_slots.HELD, "GPU-1111")
+    monkeypatch.setenv(gpu_slots.PROCESSES, "3")
+    without = hardware.describe_hardware()
+    assert without["gpu_id"] == "GPU-1111"
+    assert not {"processes_on_gpu", "mps"} & (alone.keys() | without.keys())  # nothing trains on it
+
+
+def test_the_record_says_who_was_on_the_gpu(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: "Test Card")
+    monkeypatch.setenv(gpu_slots.HELD, "GPU-1111")
+    monkeypatch.setenv(gpu_slots.PROCESSES, "3")
+    monkeypatch.setenv(gpu_memory.MPS_PIPE, "/pipe")
     shared = hardware.describe_hardware()
-    assert [shared[key] for key in ("gpu_id", "runs_per_gpu", "mps")] == ["GPU-1111", 3, True]
+    assert [shared[key] for key in ("gpu_id", "processes_on_gpu", "mps")] == ["GPU-1111", 3, True]
 
 
 def test_the_record_names_the_device_in_use_where_none_was_given(pytorch, monkeypatch):
