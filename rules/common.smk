@@ -31,7 +31,6 @@ from seedbed.core.run_folder import RunFolder
 from seedbed.core.splits import SPLITS
 from seedbed.running import (
     ancient_inputs,
-    gpu_memory,
     gpu_slots,
     guard,
     mps,
@@ -64,8 +63,7 @@ try:
         if workflow.is_main_process:
             for note in preflight.check(PLAN, is_module=embedding.is_module(workflow)):
                 logger.warning(note)
-        need, at_once = gpu_memory.of_plan(PLAN), PLAN.batching.at_once
-        gpu_slots.register(workflow, PLAN.config, PLAN.training_memory, need, at_once)
+        gpu_slots.register(workflow, PLAN)
         guard.enter(workflow)
 except SeedbedError as error:
     raise embedding.refusal(error, workflow) from None

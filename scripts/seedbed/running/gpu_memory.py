@@ -1,7 +1,7 @@
 """How many jobs fit on a GPU, for `gpus.runs_per_gpu: auto`: a bound of the memory of each, from model.json.
 
-A run that finds no memory ends, so the bound is generous: RoBERTa-small on texts of 256 tokens has one of
-2,986 MiB. It took 1.7 GiB of an H200 with fairseq (benchmarks/results/local_gpu/gpus.csv, three at a time).
+A run that finds no memory ends, so the bound is generous. For RoBERTa-small on texts of 256 tokens it is
+2,986 MiB; three such runs took 5,198 MiB of an H200 (benchmarks/results/local_gpu/gpus.csv).
 """
 
 import os
@@ -25,7 +25,8 @@ UNUSED = 0.15  # of what PyTorch's allocator holds, since blocks do not fit each
 # weights, gradients, two moments, the selected weights, and a copy in another precision
 COPIES = 6
 FROZEN_COPIES = 2  # weights, and a copy in another precision; what is trained is small
-MIB, GIB = 2**20, 2**10  # bytes; MiB
+MIB = 2**20  # bytes
+GIB = 2**10  # MiB
 MPS_PIPE = "CUDA_MPS_PIPE_DIRECTORY"  # with this variable CUDA uses NVIDIA's MPS
 
 
@@ -79,14 +80,14 @@ def of_plan(plan: "Plan") -> float | None:
     if plan.task.model != ENCODER:
         return None
     config, found = plan.config, []
+    folder = plan.results / "models"
+    try:
+        models = {name: read_json(folder / name / "model.json") for name in {run.model for run in plan.runs}}
+    except (OSError, SeedbedError):
+        return float(PROCESS)
     for run in {(run.model, run.recipe): run for run in plan.runs}.values():
-        path = plan.results / "models" / run.model / "model.json"
-        try:
-            model = read_json(path)
-        except (OSError, SeedbedError):
-            return float(PROCESS)
         tensors = _of_run(
-            model,
+            models[run.model],
             config["recipes"][run.recipe],
             config["evaluation"]["batch_size"],
             METHODS[run.method],
@@ -168,7 +169,7 @@ def place(device: str, need: float | None, there: Sequence[Place], at_once: int 
         at_once: processes of the job.
 
     Returns:
-        Its place; the limit is the number of jobs there, or less, if it does not fit.
+        Its place. If the job does not fit, the limit is no higher than the number of jobs there.
     """
     memory = _memory(device)
     if memory is None or need is None:

@@ -38,10 +38,11 @@ from seedbed.running.gpu_memory import MPS_PIPE, Place
 from seedbed.running.gpus import VISIBLE, devices, search
 
 if TYPE_CHECKING:
+    from seedbed.config.plan import Plan
     from seedbed.running.jobs import Job
 
 __all__ = [
-    "FOLDER", "RESOURCE", "check", "descriptors", "devices", "folder", "held", "hold", "number_at_once",
+    "FOLDER", "RESOURCE", "check", "descriptors", "devices", "folder", "held", "hold", "limited",
     "number_of_jobs", "register", "sharing",
 ]  # fmt: skip
 
@@ -55,7 +56,9 @@ PROCESSES = "SEEDBED_PROCESSES_ON_GPU"  # how many were on it when the slot was 
 MPS = "SEEDBED_MPS"  # the folder of the MPS that this workflow uses (`mps`)
 MPS_USERS = "users"  # the lock there that keeps it
 AUTO = "auto"  # as many runs as fit (`runs_per_gpu`)
-POLL = 1.0  # seconds between two searches for a free slot, which cost a few system calls per slot
+# seconds between two searches for a free slot: a few system calls per slot and, with AUTO, a question to the
+# driver for each device that is not full
+POLL = 1.0
 log = logging.getLogger(__name__)
 
 # what a job allows on a device, from its name and from what the jobs allow that are there
@@ -129,8 +132,7 @@ def held() -> str | None:
 def sharing() -> dict[str, Any]:
     """How many processes were on the GPU when its slot was taken, and whether MPS serves them; for run.json.
 
-    The highest number of an experiment's runs is that of processes that were there at a time. Empty without a
-    slot.
+    The maximum over an experiment's runs is the number of processes that shared a GPU. Empty without a slot.
     """
     if not held():
         return {}
@@ -180,33 +182,26 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 # --- in the workflow ----------------------------------------------------------------------------------------
 
 
-def register(
-    workflow: Any, config: Mapping[str, Any], memory: int, need: float | None = None, at_once: int = 1
-) -> None:
+def register(workflow: Any, plan: "Plan") -> None:
     """Limit Snakemake's local jobs to the number of slots; call it while the Snakefile is read.
 
     This applies to the main process if rules request slots, the user has given no number
     (`--resources gpu_slot=N`), and jobs do not go to a cluster (`--jobs`), whose nodes have their own slots.
-    The executor is not known yet: see `check`.
-
-    Args:
-        workflow: Snakemake's.
-        config: the experiment's config, of which `gpus` is used.
-        memory: MiB of this host that a job takes; `runs_per_gpu: auto` counts no more jobs than are free, but
-            at least one for each GPU.
-        need: MiB of a GPU that a job takes, for `auto`; None if it needs one alone.
-        at_once: processes of a job.
+    The executor is not known yet: see `check`. With `runs_per_gpu: auto` there are no more slots than jobs
+    for which this host has memory, but at least one for each GPU.
 
     Raises:
         SeedbedError: a named device does not exist.
     """
     if not (workflow.is_main_process and _asked(workflow)) or RESOURCE in workflow.global_resources:
         return
-    if workflow.resource_settings.nodes is None and (found := devices(config)):
-        given = config["gpus"]["runs_per_gpu"]
+    if workflow.resource_settings.nodes is None and (found := devices(plan.config)):
+        given = plan.config["gpus"]["runs_per_gpu"]
         if given == AUTO:
+            need, at_once = gpu_memory.of_plan(plan), plan.batching.at_once
             fitting = sum(gpu_memory.most(device, need, at_once) for device in found)
-            slots = min(fitting, max(len(found), free_bytes() // (memory * gpu_memory.MIB)))
+            on_host = free_bytes() // (plan.training_memory * gpu_memory.MIB)
+            slots = min(fitting, max(len(found), on_host))
         else:
             slots = len(found) * given
         workflow.register_resource(RESOURCE, slots)
@@ -230,9 +225,9 @@ def number_of_jobs(workflow: Any) -> int:
     return sum(bool(job.resources.get(RESOURCE, 0)) for job in workflow.dag.needrun_jobs())
 
 
-def number_at_once(workflow: Any) -> int:
-    """The number of these jobs that may work at a time, by the slots; call it in `onstart`."""
-    jobs, given = number_of_jobs(workflow), workflow.global_resources
+def limited(workflow: Any, jobs: int) -> int:
+    """As many of these jobs as there are slots, by `register` or the user; all if nobody has said."""
+    given = workflow.global_resources
     return min(jobs, given[RESOURCE].value) if RESOURCE in given else jobs
 
 
@@ -293,7 +288,7 @@ def _wait(wanted: Sequence[str], allowed: Allowed, run: str) -> _Slot:
 def _try(
     place: Path, wanted: Sequence[str], allowed: Allowed, run: str
 ) -> tuple[_Slot | None, dict[str, dict[Path, Place]]]:
-    """Take a slot on the device with the fewest runs, the first of equals.
+    """Take a slot on the device with the fewest jobs, the first of equals.
 
     Returns: The slot, or None if none is free; and the held slots of each device (see `_runs_on`), empty if
         another process is just taking a slot.

@@ -73,7 +73,7 @@ def begin(workflow: Any, config: Mapping[str, Any], at_once: int) -> str | None:
         SeedbedError: with `gpus.mps: true`, MPS cannot be used; or a named device does not exist.
     """
     wanted = config["gpus"]["mps"]
-    jobs = gpu_slots.number_at_once(workflow)
+    jobs = gpu_slots.limited(workflow, gpu_slots.number_of_jobs(workflow))
     if wanted is False or config["device"] == "cpu" or jobs * at_once < 2:
         return None
     devices = gpus.devices(config)

@@ -165,6 +165,4 @@ def runs_at_once(workflow: Any, plan: "Plan") -> int:
     """
     threads = plan.batch_threads if plan.batched else plan.run_threads
     jobs = (workflow.resource_settings.cores or 1) // threads
-    if gpu_slots.RESOURCE in workflow.global_resources:
-        jobs = min(jobs, workflow.global_resources[gpu_slots.RESOURCE].value)
-    return max(1, jobs) * plan.batching.at_once
+    return max(1, gpu_slots.limited(workflow, jobs)) * plan.batching.at_once

@@ -491,6 +491,12 @@ def make_workflow(*, asked=True, main=True, nodes=None, given=None, local=True, 
     )
 
 
+def make_plan(config, at_once=1):
+    """What of a plan is looked at; a job takes 3,000 MiB of the host."""
+    batching = SimpleNamespace(at_once=at_once)
+    return SimpleNamespace(config=config, training_memory=3000, batching=batching)
+
+
 CONFIG = {"gpus": {"devices": ["fake0", "fake1"], "runs_per_gpu": 3}}
 NONE = {"gpus": {"devices": "auto", "runs_per_gpu": 1}}
 
@@ -507,7 +513,7 @@ NONE = {"gpus": {"devices": "auto", "runs_per_gpu": 1}}
 )
 def test_the_number_of_slots_is_told_where_it_holds(options, expected):
     workflow = make_workflow(**options)
-    gpu_slots.register(workflow, CONFIG, 3000)
+    gpu_slots.register(workflow, make_plan(CONFIG))
     assert workflow.global_resources == expected
 
 
@@ -527,8 +533,9 @@ def test_with_auto_there_are_as_many_slots_as_jobs_fit(monkeypatch, free, need, 
     memories = {"fake0": gpus.Memory(80_000, 80_000), "fake1": None}
     monkeypatch.setattr(gpus, "memory", memories.get)
     workflow = make_workflow()
+    monkeypatch.setattr(gpu_memory, "of_plan", lambda plan: need)
     config = {"gpus": {"devices": list(memories), "runs_per_gpu": "auto"}}
-    gpu_slots.register(workflow, config, 3000, need, at_once)
+    gpu_slots.register(workflow, make_plan(config, at_once))
     assert workflow.global_resources == {gpu_slots.RESOURCE: expected}
 
 
@@ -547,7 +554,7 @@ def test_with_auto_there_are_as_many_slots_as_jobs_fit(monkeypatch, free, need, 
 def test_the_workflow_stops_only_where_a_job_would_find_no_gpu(monkeypatch, options, stops):
     monkeypatch.setenv(gpus.VISIBLE, "")
     workflow = make_workflow(**options)
-    gpu_slots.register(workflow, NONE, 3000)
+    gpu_slots.register(workflow, make_plan(NONE))
     if stops:
         with pytest.raises(SeedbedError, match="there is none"):
             gpu_slots.check(workflow, NONE)
